@@ -1,0 +1,1 @@
+"""The scripts behind `make`: pair, execute, stage, build, check, lock."""

@@ -1,0 +1,199 @@
+"""Lay out the book's sources in one folder, as Jupyter Book reads them: pages, executed notebooks, static files.
+
+python -m tools.stage --results build/results --executed build/executed --site build/site
+"""
+
+import argparse
+import html
+import importlib.util
+import json
+import os
+import re
+import shutil
+import sys
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from bnlib.criteria import VERDICTS
+from bnlib.records import RecordError, load_claims, read_results
+from tools.checks import check_claims, check_executed, check_pair, read_notebook
+from tools.paths import BOOK, ROOT, Refusal, notebook_names
+
+REPOSITORY = os.environ.get("REPOSITORY_URL", "").rstrip("/")
+
+
+def gather(names: list[str], results: Path, executed: Path) -> tuple[dict[str, dict], dict[str, dict]]:
+    """Read the executed notebooks and their results files.
+
+    Raises:
+        Refusal: one is missing, failed, or is of another run than its partner, or judged by other criteria than now.
+    """
+    claims = load_claims()
+    notebooks, records, problems = {}, {}, []
+    for name in names:
+        try:
+            notebooks[name] = read_notebook(executed / f"{name}.ipynb")
+            records[name] = read_results(results / f"{name}.json")
+        except (OSError, ValueError) as problem:
+            problems.append(f"{name} has not been executed ({problem})")
+            continue
+        problems += check_executed(notebooks[name], name)
+        problems += check_pair(notebooks[name], records[name], name)
+        problems += check_claims(records[name], claims, name)
+    if problems:
+        raise Refusal("; ".join(problems))
+    return notebooks, records
+
+
+def configuration(text: str, repository: str) -> str:
+    """The book's configuration; with a public address it gets repository, edit and launch buttons, and none without."""
+    settings = yaml.safe_load(text)
+    if repository:
+        theme = settings["sphinx"]["config"]["html_theme_options"]
+        settings["repository"]["url"] = theme["repository_url"] = repository
+        theme["use_repository_button"] = theme["use_edit_page_button"] = theme["use_issues_button"] = True
+        settings["html"] |= {
+            key: True for key in ("use_repository_button", "use_edit_page_button", "use_issues_button")
+        }
+        # Binder sets up environment.yml. Colab is left out: a launched notebook there would lack the package.
+        theme["launch_buttons"]["binderhub_url"] = "https://mybinder.org"
+        settings["launch_buttons"]["binderhub_url"] = "https://mybinder.org"
+    return yaml.safe_dump(settings, sort_keys=False, allow_unicode=True)
+
+
+def mathjax_file() -> Path:
+    """MathJax's single file, out of the locked package that holds it."""
+    found = importlib.util.find_spec("sphinx-mathjax-offline")
+    folder = Path(found.origin).parent if found and found.origin else None
+    if folder is None:
+        raise Refusal("MathJax is missing; run `make setup`")
+    return folder / "static" / "mathjax" / "tex-svg.js"
+
+
+def verdict_rows(claims: dict[str, dict[str, Any]], records: dict[str, dict[str, Any]]) -> list[dict[str, str]]:
+    """Every claim with its verdict, as computed by its chapter."""
+    rows = []
+    for key, claim in claims.items():
+        outcome = records.get(claim.get("notebook"), {}).get("claims", {}).get(key)
+        rows.append(
+            {
+                "id": key,
+                "source": claim["source"],
+                "where": claim["where"],
+                "statement": claim["statement"],
+                "notebook": claim.get("notebook", ""),
+                "verdict": outcome["verdict"] if outcome else "not tested",
+            }
+        )
+    return rows
+
+
+def verdict_page(rows: list[dict[str, str]]) -> str:
+    """The page of verdicts: counts, then one row a claim, linked to the place that decides it."""
+    counts = Counter(row["verdict"] for row in rows)
+    summary = ", ".join(f"{counts[verdict]} {verdict}" for verdict in VERDICTS if counts[verdict])
+    lines = [
+        "# Verdicts",
+        "",
+        f"{len(rows)} claims are judged so far: {summary}. Each criterion stands in `book/claims.yml` and was written "
+        "down before the run of record, though after a pilot was known; the chapter computes the verdict from what "
+        "it measures.",
+        "",
+        '<div class="verdicts"><table><thead><tr><th>claim</th><th>source</th><th>verdict</th></tr></thead><tbody>',
+    ]
+    for row in rows:
+        target = f"../notebooks/{row['notebook']}.html#claim-{row['id']}"
+        lines.append(
+            f'<tr><td><a href="{html.escape(target)}">{html.escape(row["statement"])}</a></td>'
+            f"<td>{html.escape(row['source'])}: {html.escape(row['where'])}</td>"
+            f'<td class="verdict">{html.escape(row["verdict"])}</td></tr>'
+        )
+    lines.append("</tbody></table></div>")
+    return "\n".join(lines) + "\n"
+
+
+def run_table(records: dict[str, dict[str, Any]]) -> str:
+    """What each chapter was run with, for the page on re-executing."""
+    lines = ["| chapter | preset | seed | device | seconds |", "|---|---|---|---|---|"]
+    for name, record in records.items():
+        made = record["environment"]
+        seed = record["parameters"]["seed"]
+        lines.append(f"| {name} | {made['preset']} | {seed} | {made['device']} | {made['seconds']:.0f} |")
+    return "\n".join(lines)
+
+
+def presets_text() -> str:
+    """Which presets a file exists for, and which of them nobody has run: a file says so itself in its first line."""
+    lines = ["| chapter | preset | what it changes |", "|---|---|---|"]
+    for path in sorted((ROOT / "notebooks" / "presets").glob("*.yml")):
+        name, preset = path.stem.split(".")
+        text = path.read_text()
+        label = f"{preset} (never executed)" if "never executed" in text.splitlines()[0] else preset
+        changes = yaml.safe_load(text) or {}
+        told = ", ".join(f"`{key}: {value}`" for key, value in changes.items())
+        lines.append(f"| {name} | {label} | {told} |")
+    return "\n".join(lines)
+
+
+def fill(text: str, records: dict[str, dict[str, Any]], page: str) -> str:
+    """Replace `{{ name }}` in a prose page by what is computed for it.
+
+    Raises:
+        Refusal: the page asks for something that does not exist.
+    """
+    makers = {"run_table": lambda: run_table(records), "presets": presets_text}
+
+    def made(match: re.Match) -> str:
+        name = match.group(1)
+        if name not in makers:
+            raise Refusal(f"book/{page} asks for {name}, which does not exist; there are {', '.join(makers)}")
+        return makers[name]()
+
+    return re.sub(r"\{\{ (\w+) \}\}", made, text)
+
+
+def stage(results: Path, executed: Path, site: Path, *, names: list[str] | None = None) -> None:
+    """Lay the book out in `site`, from nothing: what is not staged again is gone.
+
+    Raises:
+        Refusal: what was executed is not in order.
+    """
+    names = names if names is not None else notebook_names()
+    notebooks, records = gather(names, results, executed)
+    fresh = site.with_name(f".{site.name}.fresh")
+    shutil.rmtree(fresh, ignore_errors=True)
+    (fresh / "notebooks").mkdir(parents=True)
+    (fresh / "book").mkdir()
+    shutil.copytree(BOOK / "static", fresh / "book" / "static")
+    shutil.copy(mathjax_file(), fresh / "book" / "static" / "tex-svg.js")
+    shutil.copy(BOOK / "references.bib", fresh / "book" / "references.bib")
+    for path in sorted(BOOK.glob("*.md")):
+        (fresh / "book" / path.name).write_text(fill(path.read_text(), records, path.name))
+    (fresh / "book" / "verdicts.md").write_text(verdict_page(verdict_rows(load_claims(), records)))
+    for name, notebook in notebooks.items():
+        (fresh / "notebooks" / f"{name}.ipynb").write_text(json.dumps(notebook, indent=1, ensure_ascii=False))
+    (fresh / "_config.yml").write_text(configuration((ROOT / "_config.yml").read_text(), REPOSITORY))
+    shutil.copy(ROOT / "_toc.yml", fresh / "_toc.yml")
+    shutil.rmtree(site, ignore_errors=True)
+    os.replace(fresh, site)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--results", type=Path, default=ROOT / "build" / "results")
+    parser.add_argument("--executed", type=Path, default=ROOT / "build" / "executed")
+    parser.add_argument("--site", type=Path, default=ROOT / "build" / "site")
+    options = parser.parse_args()
+    try:
+        stage(options.results, options.executed, options.site)
+    except (Refusal, RecordError) as problem:
+        print(f"stage: {problem}", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
