@@ -6,6 +6,7 @@ python -m tools.build --site build/site --output .      writes _build/html
 import argparse
 import hashlib
 import os
+import re
 import subprocess
 import sys
 import time
@@ -68,7 +69,7 @@ def build(site: Path, output: Path) -> Path:
         text=True,
         env={**os.environ, "NO_COLOR": "1", "PYTHONWARNINGS": "ignore"},
     )
-    log = done.stdout + done.stderr
+    log = re.sub(r"\x1b\[[0-9;]*m", "", done.stdout + done.stderr)
     (output / "_build").mkdir(parents=True, exist_ok=True)
     (output / "_build" / "build.log").write_text(log)
     warnings = [line.strip() for line in log.splitlines() if "WARNING" in line or "ERROR" in line]

@@ -1,0 +1,71 @@
+"""Staging: only what belongs together reaches the book."""
+
+import json
+
+import pytest
+import yaml
+
+from tools.paths import ROOT, Refusal
+from tools.stage import configuration, fill, gather, verdict_page, verdict_rows
+
+from .chapters import executed, results
+
+
+@pytest.fixture
+def folders(tmp_path):
+    (tmp_path / "tiny.ipynb").write_text(json.dumps(executed()))
+    (tmp_path / "tiny.json").write_text(json.dumps(results()))
+    return tmp_path
+
+
+def test_a_good_pair_is_gathered(folders):
+    notebooks, records = gather(["tiny"], folders, folders)
+    assert list(notebooks) == list(records) == ["tiny"]
+
+
+def test_another_run_is_refused(folders):
+    (folders / "tiny.json").write_text(json.dumps(results(run_id="xyz")))
+    with pytest.raises(Refusal, match="its results file is of run xyz"):
+        gather(["tiny"], folders, folders)
+
+
+def test_a_chapter_that_was_not_executed_is_refused(folders):
+    with pytest.raises(Refusal, match="other has not been executed"):
+        gather(["tiny", "other"], folders, folders)
+
+
+def test_a_corrupt_results_file_is_refused(folders):
+    (folders / "tiny.json").write_text('{"schema": 1,')
+    with pytest.raises(Refusal, match="is corrupt"):
+        gather(["tiny"], folders, folders)
+
+
+def test_buttons_appear_only_with_a_public_address():
+    text = (ROOT / "_config.yml").read_text()
+    plain = yaml.safe_load(configuration(text, ""))
+    assert "url" not in plain["repository"]
+    assert not plain["sphinx"]["config"]["html_theme_options"]["use_repository_button"]
+    assert not plain["sphinx"]["config"]["html_theme_options"]["launch_buttons"]["binderhub_url"]
+    public = yaml.safe_load(configuration(text, "https://example.org/a/b"))
+    assert public["repository"]["url"] == "https://example.org/a/b"
+    assert public["sphinx"]["config"]["html_theme_options"]["use_repository_button"]
+    assert public["sphinx"]["config"]["html_theme_options"]["launch_buttons"]["binderhub_url"]
+
+
+def test_a_page_that_asks_for_nothing_known_is_refused():
+    assert fill("a {{ run_table }} b", {}, "x.md").startswith("a | chapter")
+    with pytest.raises(Refusal, match=r"book/x.md asks for gone"):
+        fill("{{ gone }}", {}, "x.md")
+
+
+CLAIM = {"id": "a", "source": "ours", "where": "here", "statement": "x < y", "notebook": "tiny", "criterion": "x > 1"}
+
+
+def test_the_page_of_verdicts_shows_what_was_computed():
+    records = {"tiny": results(claims={"a": {"verdict": "vacuous"}})}
+    rows = verdict_rows({"a": CLAIM, "b": CLAIM | {"id": "b", "notebook": "other"}}, records)
+    assert [row["verdict"] for row in rows] == ["vacuous", "not tested"]
+    page = verdict_page(rows)
+    assert "1 vacuous, 1 not tested" in page
+    assert 'href="../notebooks/tiny.html#claim-a"' in page
+    assert "x &lt; y" in page
