@@ -14,7 +14,9 @@ def _seconds(duration: int | float) -> str:
     return f"{duration:.0f} s" if duration < 120 else f"{duration / 60:.0f} min"
 
 
-def progress(items: Iterable[Item], label: str, *, total: int | None = None, every: int | float = 2.0) -> Iterator[Item]:
+def progress(
+    items: Iterable[Item], label: str, *, total: int | None = None, every: int | float = 2.0
+) -> Iterator[Item]:
     """Yield the items, and print now and then how many are done and how long the rest may take.
 
     Args:

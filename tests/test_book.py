@@ -69,7 +69,8 @@ def test_a_page_in_a_browser_with_the_network_off(chromium, name, width, dark):
 
 @pytest.mark.browser
 def test_the_browser_check_sees_what_is_wrong(chromium, tmp_path):
-    bad = '<script src="https://far.example/a.js"></script><img src="gone.png" alt="x"><div style="width:3000px">wide</div>'
+    bad = "<script src='https://far.example/a.js'></script><img src='gone.png' alt='x'>"
+    bad += "<div style='width:3000px'>wide</div>"
     (tmp_path / "bad.html").write_text(f"<html><body>{bad}<script>throw new Error('boom')</script></body></html>")
     page, sight = open_page(chromium, (tmp_path / "bad.html").as_uri())
     complaints = " ".join(inspect(page, sight).complaints())

@@ -28,7 +28,16 @@ def check_source(notebook: dict[str, Any], name: str) -> list[str]:
     for index, cell in enumerate(notebook["cells"]):
         if cell["cell_type"] == "code" and (cell.get("outputs") or cell.get("execution_count")):
             problems.append(f"{name}, cell {index}: committed with outputs")
+    titles = re.findall(r"^# ", _prose(notebook), re.M)
+    if len(titles) != 1:
+        problems.append(f"{name} has {len(titles)} titles of the first level instead of one; sections would vanish")
     return problems
+
+
+def _prose(notebook: dict[str, Any]) -> str:
+    """The Markdown of a notebook without its fenced blocks, where # starts a comment."""
+    texts = ["".join(cell["source"]) for cell in notebook["cells"] if cell["cell_type"] == "markdown"]
+    return re.sub(r"^(```+|:::+).*?^\1", "", "\n\n".join(texts), flags=re.M | re.S)
 
 
 def check_executed(notebook: dict[str, Any], name: str) -> list[str]:

@@ -58,12 +58,15 @@ def test_a_results_file_of_another_run_is_refused():
 
 
 def test_a_source_needs_one_cell_of_parameters_and_no_outputs():
-    source = {"cells": [code("seed = 0", None, [], {"tags": ["parameters"]})]}
-    assert check_source(source, "tiny") == []
-    assert check_source({"cells": []}, "tiny") == ["tiny has 0 cells tagged parameters instead of one"]
-    assert check_source({"cells": source["cells"] * 2}, "tiny") == ["tiny has 2 cells tagged parameters instead of one"]
-    dirty = {"cells": [code("seed = 0", 1, [], {"tags": ["parameters"]})]}
-    assert check_source(dirty, "tiny") == ["tiny, cell 0: committed with outputs"]
+    title = {"cell_type": "markdown", "metadata": {}, "source": ["# Tiny\n", "\n", "```\n", "# no title\n", "```\n"]}
+    tagged = code("seed = 0", None, [], {"tags": ["parameters"]})
+    assert check_source({"cells": [title, tagged]}, "tiny") == []
+    assert check_source({"cells": [title]}, "tiny") == ["tiny has 0 cells tagged parameters instead of one"]
+    assert "2 cells tagged parameters" in check_source({"cells": [title, tagged, tagged]}, "tiny")[0]
+    dirty = code("seed = 0", 1, [], {"tags": ["parameters"]})
+    assert check_source({"cells": [title, dirty]}, "tiny") == ["tiny, cell 1: committed with outputs"]
+    assert "tiny has 2 titles" in check_source({"cells": [title, tagged, title]}, "tiny")[0]
+    assert "tiny has 0 titles" in check_source({"cells": [tagged]}, "tiny")[0]
 
 
 CLAIM = {"id": "a", "notebook": "tiny", "criterion": "x > 1"}

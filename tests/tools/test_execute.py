@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 import time
+from pathlib import Path
 
 import pytest
 
@@ -96,7 +97,15 @@ def test_progress_lines_and_the_injected_cell_leave_the_page():
     assert "remove-cell" in cleaned["cells"][2]["metadata"]["tags"]
 
 
-SLOW = GOOD + "\n# %%\nimport time\ntime.sleep(60)\n"
+SLOW = GOOD + "\n# %%\nimport os, time\npathlib.Path(results_dir, 'pid').write_text(str(os.getpid()))\ntime.sleep(60)\n"
+
+
+def alive(pid):
+    """Whether a process still runs: not ended, and no zombie."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
+    except OSError:
+        return False
 
 
 def test_a_signal_ends_the_kernel_and_keeps_what_was_finished(tmp_path):
@@ -117,14 +126,21 @@ def test_a_signal_ends_the_kernel_and_keeps_what_was_finished(tmp_path):
         [sys.executable, "-c", script], cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
     deadline = time.monotonic() + 60
-    while not (tmp_path / "results" / "slow.json").exists() and time.monotonic() < deadline:
+    pid_file = tmp_path / "results" / "pid"
+    while not (pid_file.exists() and pid_file.read_text()) and time.monotonic() < deadline:
         time.sleep(0.2)
+    kernel = int(pid_file.read_text())
+    assert alive(kernel)
     process.send_signal(signal.SIGTERM)
     _, errors = process.communicate(timeout=30)
     assert process.returncode == 1
     assert errors.strip() == "interrupted by SIGTERM; finished chapters are kept"
     assert up_to_date(first)
     assert not (tmp_path / "executed" / "slow.ipynb").exists()
+    deadline = time.monotonic() + 20
+    while alive(kernel) and time.monotonic() < deadline:
+        time.sleep(0.2)
+    assert not alive(kernel)
 
 
 def test_nothing_starts_after_a_stop(job):

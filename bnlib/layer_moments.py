@@ -1,0 +1,201 @@
+"""Sampling one recentered ReLU layer many times: norms, inner products and the growth of a small cluster.
+
+The neurons of a layer are independent, so `draws` layers of a width are one layer of `draws * width` neurons, cut into
+pieces: one matrix product for thousands of layers. Batches have the odd sample in row 0.
+"""
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from bnlib.ensembles import Draw, next_preactivation
+from bnlib.layers import check_batch
+
+_BLOCK_ENTRIES = 1 << 24  # numbers held at once: 128 MB in double precision
+
+
+@dataclass(frozen=True)
+class SampledMoment:
+    """A mean over independent draws.
+
+    Attributes:
+        mean: the average.
+        standard_error: standard deviation over the square root of the number of draws.
+    """
+
+    mean: float
+    standard_error: float
+
+
+@dataclass(frozen=True)
+class LayerSample:
+    """What many independent layers made of one batch.
+
+    Attributes:
+        outlier_norm: norm of row 0 after the layer, shape (draws,).
+        cluster_norm: norm of the mean of the other rows, shape (draws,).
+        largest_inner: largest |x_0' . x_i'| over all draws and other rows.
+        mean_representation: average over the draws of the representation itself, shape (n, width).
+    """
+
+    outlier_norm: Float[Tensor, " draws"]
+    cluster_norm: Float[Tensor, " draws"]
+    largest_inner: float
+    mean_representation: Float[Tensor, "n width"]
+
+
+def sampled_moment(values: Float[Tensor, " draws"]) -> SampledMoment:
+    """Mean and standard error of independent draws.
+
+    Args:
+        values: one number a draw, shape (draws,), at least two.
+
+    Returns:
+        The mean and its standard error.
+
+    Raises:
+        ValueError: fewer than two draws.
+
+    Example:
+        >>> sampled_moment(torch.tensor([1.0, 3.0]))
+        SampledMoment(mean=2.0, standard_error=1.0)
+    """
+    if values.ndim != 1 or len(values) < 2:
+        raise ValueError(f"values must hold at least two draws in one dimension, got shape {tuple(values.shape)}.")
+    return SampledMoment(values.mean().item(), (values.std() / math.sqrt(len(values))).item())
+
+
+def _representations(
+    x: Tensor, width: int, draws: int, generator: torch.Generator, draw: Draw, weight_variance: float
+) -> Iterator[Tensor]:
+    """Representations after the layer, shape (n, some draws, width), until there are `draws` of them."""
+    for name, value in (("width", width), ("draws", draws)):
+        if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+            raise ValueError(f"{name} must be a whole number of at least 1, got {value!r}.")
+    n = len(x)
+    chunk = max(1, _BLOCK_ENTRIES // (n * width))
+    for first in range(0, draws, chunk):
+        count = min(chunk, draws - first)
+        h = next_preactivation(
+            x, count * width, generator=generator, draw=draw, weight_variance=weight_variance, recenter=True
+        )
+        yield h.relu_().view(n, count, width)
+
+
+def sample_layers(
+    x: Float[Tensor, "n d"],
+    width: int,
+    draws: int,
+    *,
+    generator: torch.Generator,
+    weight_variance: float = 2.0,
+    draw: Draw = "auto",
+) -> LayerSample:
+    """Send one batch through `draws` independent layers of Gaussian weights, recentering and ReLU.
+
+    Args:
+        x: batch, shape (n, d), the odd sample in row 0; the weights have variance weight_variance / d.
+        width: neurons of each layer.
+        draws: number of independent layers.
+        generator: source of randomness, on the device of x.
+        weight_variance: 2 alpha in the notation of Theorems 13 and 14.
+        draw: as in `ensembles.next_preactivation`.
+
+    Returns:
+        Norms draw by draw, the largest inner product and the mean representation.
+
+    Raises:
+        ValueError: x is no finite batch, or width, draws or weight_variance is out of range.
+
+    Example:
+        >>> x = torch.tensor([[1.0, 0.0], [0.0, 0.5], [0.0, 0.5]], dtype=torch.float64)
+        >>> sample = sample_layers(x, 2, 1000, generator=torch.Generator().manual_seed(0), weight_variance=18 / 5)
+        >>> sample.largest_inner, abs(sampled_moment(sample.outlier_norm**2).mean - 1) < 0.3
+        (0.0, True)
+    """
+    _check_single(x)
+    outlier, cluster, largest = [], [], 0.0
+    total = x.new_zeros(len(x), width)
+    for y in _representations(x, width, draws, generator, draw, weight_variance):
+        outlier.append(torch.linalg.vector_norm(y[0], dim=-1))
+        cluster.append(torch.linalg.vector_norm(y[1:].mean(dim=0), dim=-1))
+        largest = max(largest, (y[1:] * y[0]).sum(dim=-1).abs().max().item())
+        total += y.sum(dim=1)
+    return LayerSample(torch.cat(outlier), torch.cat(cluster), largest, total / draws)
+
+
+def sample_cluster_growth(
+    x: Float[Tensor, "n d"], width: int, draws: int, *, generator: torch.Generator, draw: Draw = "auto"
+) -> Float[Tensor, " draws"]:
+    """Log-growth over one layer of |x_1 - x_2|^2 / |x_0 - nu|^2, the squared size of the cluster, draw by draw.
+
+    Rows 1 and 2 are two cluster samples, nu is the mean of all rows but row 0. Draws in which no neuron sees the two
+    samples (2^-width of them for a small cluster) are left out.
+
+    Args:
+        x: batch, shape (n, d), n at least 3, the odd sample in row 0, rows 1 and 2 different.
+        width: neurons of each layer.
+        draws: number of independent layers.
+        generator: source of randomness, on the device of x.
+        draw: as in `ensembles.next_preactivation`.
+
+    Returns:
+        Natural logs, shape (draws kept,); the weight variance drops out.
+
+    Raises:
+        ValueError: n < 3, rows 1 and 2 equal, x not finite, or width or draws < 1.
+
+    Example:
+        >>> x = torch.tensor([[1.0, 0, 0], [0, 0.5, 1e-6], [0, 0.5, -1e-6]], dtype=torch.float64)
+        >>> growth = sample_cluster_growth(x, 1000, 10, generator=torch.Generator().manual_seed(0))
+        >>> abs(growth.mean().item() - math.log(9 / 5)) < 0.2  # alpha of a batch of three
+        True
+    """
+    _check_single(x, minimum=3)
+    before = (x[1] - x[2]).square().sum() / (x[0] - x[1:].mean(dim=0)).square().sum()
+    if not before > 0:
+        raise ValueError("x must have different rows 1 and 2, got two equal samples.")
+    logs = []
+    for y in _representations(x, width, draws, generator, draw, 2.0):
+        inside = (y[1] - y[2]).square().sum(dim=-1)
+        across = (y[0] - y[1:].mean(dim=0)).square().sum(dim=-1)
+        seen = inside > 0
+        logs.append((inside[seen] / across[seen] / before).log())
+    return torch.cat(logs)
+
+
+def quiet_neuron_share(x: Float[Tensor, "*draws n d"], relative_threshold: float) -> Float[Tensor, "*draws"]:
+    """Share of neurons that are quiet for more than half of the batch.
+
+    Quiet: at most relative_threshold times the root mean square of all activities of the representation.
+
+    Args:
+        x: representation after ReLU, shape (..., n, d).
+        relative_threshold: 0 counts exact zeros only.
+
+    Returns:
+        Shares in [0, 1], shape (...).
+
+    Raises:
+        ValueError: fewer than two dimensions, n < 2, or a negative threshold.
+
+    Example:
+        >>> quiet_neuron_share(torch.tensor([[4.0, 0.0], [0.0, 1.0], [0.0, 1.0]]), 0.1).item()
+        0.5
+    """
+    check_batch(x)
+    if not relative_threshold >= 0:
+        raise ValueError(f"relative_threshold must be 0 or more, got {relative_threshold}.")
+    scale = x.square().mean(dim=(-2, -1), keepdim=True).sqrt()
+    quiet = x <= relative_threshold * scale
+    return (quiet.to(x.dtype).mean(dim=-2) > 0.5).to(x.dtype).mean(dim=-1)
+
+
+def _check_single(x: Tensor, minimum: int = 2) -> None:
+    check_batch(x, minimum=minimum)
+    if x.ndim != 2:
+        raise ValueError(f"x must be one batch of shape (n, d), got shape {tuple(x.shape)}.")

@@ -1,0 +1,294 @@
+"""Theorems 10 and 11 put to many batches: random, tied, symmetric and chosen ones, each judged exactly."""
+
+import math
+from collections.abc import Sequence
+from fractions import Fraction
+
+import numpy as np
+
+from bnlib.exact import Batch, Geometry, parse_batch, sort_batch
+from bnlib.tree import isolation_depth, layers
+from bnlib.tree_limit import isolated_energy, limit
+
+KINDS = ("gaussian", "integer", "tied", "symmetric", "chosen")
+
+
+def make_batch(kind: str, n: int, *, rng: np.random.Generator) -> tuple[Fraction, ...]:
+    """Draw one batch of a kind.
+
+    Args:
+        kind: "gaussian" (standard normal), "integer" (different integers below 4n, so that cuts often meet batch
+            values), "tied" (1 to 4 samples at each end, ties inside), "symmetric" (y and -y), or "chosen" (a sparse
+            batch 0, 1, b, b**2, ... with b of 3/2, 2, 5/2 or 3, whose minimum hardly stands out).
+        n: batch size, at least 4.
+        rng: source of randomness.
+
+    Returns:
+        The n values, exact.
+
+    Raises:
+        ValueError: if the kind is not known or n is below 4.
+
+    Example:
+        >>> [str(y) for y in make_batch("chosen", 5, rng=np.random.default_rng(0))]
+        ['0', '1', '3', '9', '27']
+    """
+    if n < 4:
+        raise ValueError(f"n is {n}; the survey's batches need at least 4 samples.")
+    match kind:
+        case "gaussian":
+            values = rng.standard_normal(n).tolist()
+        case "integer":
+            values = rng.choice(4 * n, size=n, replace=False).tolist()
+        case "tied":
+            low, high = (int(k) for k in rng.integers(1, min(4, (n - 2) // 2) + 1, size=2))
+            # Half of the batches have equal ends: both extremes stay outside the cluster only then.
+            high = low if rng.random() < 0.5 else high
+            inside = rng.integers(1, 4 * n, size=n - low - high).tolist()
+            values = [0] * low + inside + [4 * n] * high
+        case "symmetric":
+            half = rng.standard_normal(n // 2).tolist()
+            values = [*half, *(-y for y in half), *[0.0] * (n % 2)]
+        case "chosen":
+            base = Fraction(int(rng.integers(3, 7)), 2)
+            values = [0, *(base**i for i in range(n - 1))]
+        case _:
+            raise ValueError(f"kind is {kind!r}; valid are {', '.join(KINDS)}.")
+    return parse_batch(values)
+
+
+def theorem_10(batch: Batch) -> dict[str, int]:
+    """Run the tree until the depth by which Theorem 10 must have come true, and say what was seen.
+
+    Args:
+        batch: n numbers or strings such as "7/2".
+
+    Returns:
+        `values_start` (distinct values of the batch), `depth_reached` (first layer in which no neuron has more than
+        three values), `depth_bound` (`isolation_depth`, or 1 if that is 0), `values_after` (most distinct values of
+        a neuron in any layer from `depth_reached` to two layers past the bounds), `directions_excess` (most directions
+        of a layer, minus 3n - 4), `isolated_at` (first layer with a neuron that is on at the largest value only and
+        one that is on at the smallest value only; 0 if there is none up to two layers past both bounds),
+        `isolation_lost` (number of later layers without both).
+
+    Raises:
+        ValueError: if the batch is not valid.
+
+    Example:
+        >>> theorem_10([0, 1, 2, 8])["values_after"]
+        3
+    """
+    bound = max(isolation_depth(batch), 1)
+    found = dict.fromkeys(("depth_reached", "values_after", "isolated_at", "isolation_lost"), 0)
+    excess, start = -math.inf, 0
+    for state in layers(batch, max(bound, isolation_depth(batch, extremes=True)) + 2):
+        start = len(state.values)
+        excess = max(excess, state.distinct_directions - (3 * state.n - 4))
+        if not found["depth_reached"] and state.max_distinct_values <= 3:
+            found["depth_reached"] = state.depth
+        if found["depth_reached"]:
+            found["values_after"] = max(found["values_after"], state.max_distinct_values)
+        isolating = state.upper[-1] > 0 and state.lower[0] > 0
+        if isolating and not found["isolated_at"]:
+            found["isolated_at"] = state.depth
+        found["isolation_lost"] += found["isolated_at"] > 0 and not isolating
+    return {"values_start": start, "depth_bound": bound, "directions_excess": int(excess), **found}
+
+
+def theorem_11(batch: Batch) -> dict[str, float | int | None]:
+    """Measure the limit of a batch in the terms of Theorem 11, relative to either extreme.
+
+    Args:
+        batch: n numbers or strings such as "7/2", with at least three different ones.
+
+    Returns:
+        `ties_low` and `ties_high` (samples at the extreme values), `angle_extremes`, `cluster_angle` (largest angle
+        between two interior samples), `ratio_larger` and `ratio_smaller` (norm of an interior sample over that of the
+        larger or the smaller extreme), `gap_larger` and `gap_smaller` (distance of their angle from pi/2),
+        `ratio_bound` and `gap_bound` (3 / (n-2) and sqrt(2 pi) / (n-2)), `energy_ratio` (smaller over larger
+        limiting energy), `relative_error` of all of these. Angles in radians.
+
+    Raises:
+        ValueError: if the batch is not valid or has fewer than three different values.
+
+    Example:
+        >>> found = theorem_11([0, 1, 2, 3, 4])
+        >>> found["energy_ratio"], found["ratio_larger"] < found["ratio_bound"]
+        (1.0, True)
+    """
+    data = sort_batch(batch)
+    if len(data.values) < 3:
+        raise ValueError("batch has only two different values; Theorem 11 speaks of interior points.")
+    n, last = len(data.exact), len(data.values) - 1
+    found = limit(batch)
+    shape = found.geometry
+    interior = [i for i, g in enumerate(data.groups) if 0 < g < last]
+    ends = (data.groups.index(0), data.groups.index(last))
+    # In the limit all interior samples agree, so one of them speaks for all.
+    sides = sorted(((shape.norms[e], _gap(shape, e, interior[0])) for e in ends), reverse=True)
+    (large, gap_larger), (small, gap_smaller) = sides
+    inside = float(shape.norm_interior or 0.0)
+    energies = sorted((found.energy_min, found.energy_max))
+    return {
+        "ties_low": data.counts[0],
+        "ties_high": data.counts[-1],
+        "angle_extremes": shape.angle_extremes,
+        "cluster_angle": float(shape.angles[np.ix_(interior, interior)].max()),
+        "ratio_larger": float(inside / large),
+        "ratio_smaller": float(inside / small),
+        "gap_larger": gap_larger,
+        "gap_smaller": gap_smaller,
+        "ratio_bound": 3 / (n - 2),
+        "gap_bound": math.sqrt(2 * math.pi) / (n - 2),
+        "energy_ratio": energies[0] / energies[1],
+        "relative_error": found.relative_error,
+    }
+
+
+def _gap(shape: Geometry, i: int, j: int) -> float:
+    return float(math.pi / 2 - shape.angles[i, j])
+
+
+def survey(sizes: Sequence[int], draws: int, *, rng: np.random.Generator, kinds: Sequence[str] = KINDS) -> list[dict]:
+    """Put Theorems 10 and 11 to `draws` batches of every kind and size.
+
+    Args:
+        sizes: batch sizes, each at least 4.
+        draws: batches a kind and size, at least 1.
+        rng: source of randomness.
+        kinds: which kinds, see `make_batch`.
+
+    Returns:
+        One row a batch: `kind`, `n` and what `theorem_10` and `theorem_11` return.
+
+    Raises:
+        ValueError: if a size is below 4, `draws` below 1 or a kind is not known.
+
+    Example:
+        >>> rows = survey([6], 2, rng=np.random.default_rng(0))
+        >>> len(rows), all(row["values_after"] <= 3 for row in rows)
+        (10, True)
+    """
+    if draws < 1:
+        raise ValueError(f"draws is {draws}; a survey needs at least one batch.")
+    rows = []
+    for n in sizes:
+        for kind in kinds:
+            for _ in range(draws):
+                batch = make_batch(kind, n, rng=rng)
+                while len(set(batch)) < 3:
+                    batch = make_batch(kind, n, rng=rng)
+                rows.append({"kind": kind, "n": n, **theorem_10(batch), **theorem_11(batch)})
+    return rows
+
+
+def summarize(rows: Sequence[dict]) -> list[dict]:
+    """Sum a survey up, one cell for each kind and size.
+
+    Args:
+        rows: what `survey` returns.
+
+    Returns:
+        Cells with `kind`, `n`, `batches`; the largest `values_start`, `values_after`, `directions_excess`,
+        `depth_reached`, `isolated_at`, `isolation_lost`; `never_isolated` (batches); `depth_share` (largest depth
+        reached over its bound); `extremes_off_deg` (largest distance of the angle between the extremes from 90
+        degrees); `cluster_angle_deg` (largest); `ratio_larger`, `gap_larger`, `ratio_smaller`, `gap_smaller`: the
+        largest value over Theorem 11's bound; `share_larger`, `share_smaller`: the share of batches within both
+        bounds; `energy_ratio`: the median; `energy_ratio_least`: the smallest.
+
+    Example:
+        >>> cells = summarize(survey([6], 3, rng=np.random.default_rng(0), kinds=["symmetric"]))
+        >>> cells[0]["batches"], cells[0]["energy_ratio"]
+        (3, 1.0)
+    """
+    groups: dict[tuple[str, int], list[dict]] = {}
+    for row in rows:
+        groups.setdefault((row["kind"], row["n"]), []).append(row)
+    return [{"kind": kind, "n": n, **_cell(members)} for (kind, n), members in groups.items()]
+
+
+def _cell(rows: list[dict]) -> dict:
+    largest = ("values_start", "values_after", "directions_excess", "depth_reached", "isolated_at", "isolation_lost")
+    cell = {"batches": len(rows), **{name: max(row[name] for row in rows) for name in largest}}
+    cell["never_isolated"] = sum(row["isolated_at"] == 0 for row in rows)
+    cell["depth_share"] = max(row["depth_reached"] / row["depth_bound"] for row in rows)
+    cell["extremes_off_deg"] = math.degrees(max(abs(row["angle_extremes"] - math.pi / 2) for row in rows))
+    cell["cluster_angle_deg"] = math.degrees(max(row["cluster_angle"] for row in rows))
+    for side in ("larger", "smaller"):
+        shares = [(row[f"ratio_{side}"] / row["ratio_bound"], row[f"gap_{side}"] / row["gap_bound"]) for row in rows]
+        cell[f"ratio_{side}"], cell[f"gap_{side}"] = (max(column) for column in zip(*shares, strict=True))
+        cell[f"share_{side}"] = sum(max(pair) <= 1 for pair in shares) / len(shares)
+    energies = [row["energy_ratio"] for row in rows]
+    return {**cell, "energy_ratio": float(np.median(energies)), "energy_ratio_least": min(energies)}
+
+
+def summarize_ties(rows: Sequence[dict]) -> list[dict]:
+    """Sum a survey up by the smaller number of samples at an extreme value.
+
+    Args:
+        rows: what `survey` returns.
+
+    Returns:
+        One cell for each k = min(ties_low, ties_high), ascending: `ties` (k), `batches`, `ratio_violations` and
+        `gap_violations` (batches beyond Theorem 11's bounds relative to the larger extreme).
+
+    Example:
+        >>> rows = survey([16], 20, rng=np.random.default_rng(0), kinds=["tied"])
+        >>> [cell["ratio_violations"] == cell["batches"] for cell in summarize_ties(rows)]
+        [False, False, True, True]
+    """
+    cells = []
+    for ties in sorted({min(row["ties_low"], row["ties_high"]) for row in rows}):
+        members = [row for row in rows if min(row["ties_low"], row["ties_high"]) == ties]
+        cells.append(
+            {
+                "ties": ties,
+                "batches": len(members),
+                "ratio_violations": sum(row["ratio_larger"] > row["ratio_bound"] for row in members),
+                "gap_violations": sum(row["gap_larger"] > row["gap_bound"] for row in members),
+            }
+        )
+    return cells
+
+
+def isolating_sequence(batch: Batch, depth: int) -> list[dict]:
+    """Follow what the review misses in the proof of Theorem 11, layer by layer.
+
+    Args:
+        batch: n numbers or strings such as "7/2", with at least three different ones.
+        depth: number of layers, at least 1.
+
+    Returns:
+        One row a layer: `depth`; `isolating` (how many merged neurons are on at one extreme value only: L(t) is not
+        empty if this is positive); `energy_max` and `energy_min`, the energies on the gaps below the maximum and
+        above the minimum, over their growth ((n-k)**2 + k**2)**t / n**(2t), in units of the larger of the two limits;
+        k is the smaller number of samples at an extreme value.
+
+    Raises:
+        ValueError: if the batch is not valid, has fewer than three different values, or `depth` is not a positive
+            integer.
+
+    Example:
+        >>> [row["isolating"] for row in isolating_sequence([0, 1, 4, 6], 3)]
+        [0, 0, 1]
+    """
+    data = sort_batch(batch)
+    n, (low, high) = len(data.exact), (data.counts[0], data.counts[-1])
+    if len(data.values) < 3:
+        raise ValueError("batch has only two different values; Theorem 11 speaks of interior points.")
+    k = min(low, high)
+    q = (n - k) ** 2 + k**2
+    mirrored = tuple(data.values[-1] - z for z in reversed(data.values))
+    sides = [(data.values, data.counts)] * (high == k) + [(mirrored, data.counts[::-1])] * (low == k)
+    limits = [isolated_energy(*side) for side in sides]
+    largest = max(Fraction(numerator, q**power) for numerator, power, _ in limits)
+    rows, growth = [], 1
+    for state in layers(batch, depth):
+        growth *= q
+        top, bottom = (
+            Fraction(state.upper[gap] + state.lower[gap], growth) / largest for gap in (len(data.values) - 2, 0)
+        )
+        isolating = int(state.upper[-1] > 0) + int(state.lower[0] > 0)
+        row = {"depth": state.depth, "isolating": isolating}
+        rows.append({**row, "energy_max": float(top), "energy_min": float(bottom)})
+    return rows

@@ -1,0 +1,123 @@
+"""Tests of bnlib.layer_moments against layers drawn one by one and against the exact moments."""
+
+import math
+
+import pytest
+import torch
+
+from bnlib import cluster_growth, invariant_geometry, layer_moments
+
+DRAWS = 20_000
+
+
+def definition(n: int, dimension: int, angle: float = 0.0) -> torch.Tensor:
+    return torch.from_numpy(invariant_geometry.invariant_representation(n, dimension, angle))
+
+
+def one_by_one(x: torch.Tensor, width: int, draws: int, generator: torch.Generator, variance: float) -> torch.Tensor:
+    """Norms of row 0 after the layer, from weights that are drawn layer by layer."""
+    norms = []
+    for _ in range(draws):
+        w = torch.randn(x.shape[1], width, generator=generator, dtype=x.dtype) * math.sqrt(variance / x.shape[1])
+        h = x @ w
+        norms.append((h - h.mean(dim=0)).clamp(min=0)[0].norm())
+    return torch.stack(norms)
+
+
+def test_same_law_as_layers_drawn_one_by_one(generator):
+    x = definition(4, 3)
+    many = layer_moments.sampled_moment(
+        layer_moments.sample_layers(x, 3, DRAWS, generator=generator, weight_variance=2.0).outlier_norm
+    )
+    single = layer_moments.sampled_moment(one_by_one(x, 3, 2000, generator, 2.0))
+    error = math.hypot(many.standard_error, single.standard_error)
+    assert abs(many.mean - single.mean) < 5 * error
+    wrong = layer_moments.sampled_moment(one_by_one(x, 3, 2000, generator, 3.0))
+    assert abs(many.mean - wrong.mean) > 5 * math.hypot(many.standard_error, wrong.standard_error)
+
+
+@pytest.mark.parametrize("draw", ["dense", "gram_root"])
+@pytest.mark.parametrize("n", [2, 8])
+def test_exact_moments(n, draw, generator):
+    width = 6
+    variance = 2 * float(invariant_geometry.alpha_invariance(n))
+    sample = layer_moments.sample_layers(
+        definition(n, width), width, DRAWS, generator=generator, weight_variance=variance, draw=draw
+    )
+    exact = invariant_geometry.exact_moments(n, width)
+    for values, expected in (
+        (sample.outlier_norm, exact.first_outlier),
+        (sample.outlier_norm**2, exact.second_outlier),
+        (sample.cluster_norm, exact.first_cluster),
+        (sample.cluster_norm**2, exact.second_cluster),
+    ):
+        moment = layer_moments.sampled_moment(values)
+        assert abs(moment.mean - float(expected)) < 5 * moment.standard_error
+    first = layer_moments.sampled_moment(sample.outlier_norm)
+    assert abs(first.mean - 1.0) > 5 * first.standard_error
+    assert len(sample.outlier_norm) == DRAWS
+    if draw == "dense":
+        assert sample.largest_inner == 0.0
+
+
+def test_mean_representation(generator):
+    n, width = 5, 4
+    variance = 2 * float(invariant_geometry.alpha_invariance(n))
+    mean = layer_moments.sample_layers(
+        definition(n, width), width, DRAWS, generator=generator, weight_variance=variance
+    ).mean_representation
+    assert mean.shape == (n, width)
+    # every entry is sqrt(2 / width) / sqrt(2 pi) for the odd sample; the entries' standard deviation is below 1
+    expected = math.sqrt(1 / (math.pi * width))
+    assert (mean[0] - expected).abs().max() < 5 / math.sqrt(DRAWS)
+    cosine = (mean[0] @ mean[1]) / (mean[0].norm() * mean[1].norm())
+    assert cosine > 0.99  # the mean representation is not orthogonal at all
+
+
+@pytest.mark.parametrize(("n", "width"), [(3, 4), (8, 16)])
+def test_cluster_growth(n, width, generator):
+    x = definition(n, n, 1e-7)
+    growth = layer_moments.sampled_moment(layer_moments.sample_cluster_growth(x, width, DRAWS, generator=generator))
+    assert abs(growth.mean - cluster_growth.growth_rate(n, width)) < 5 * growth.standard_error
+    assert abs(growth.mean) > 5 * growth.standard_error  # no growth at all is rejected
+
+
+def test_chunks_make_no_difference(monkeypatch):
+    x = definition(3, 2)
+    monkeypatch.setattr(layer_moments, "_BLOCK_ENTRIES", 60)  # ten draws at a time
+    sample = layer_moments.sample_layers(x, 2, 25, generator=torch.Generator().manual_seed(1))
+    assert sample.outlier_norm.shape == sample.cluster_norm.shape == (25,)
+    positive = sample.outlier_norm[sample.outlier_norm > 0].tolist()  # at width 2 one layer in four is silent
+    assert len(set(positive)) == len(positive) > 10
+
+
+def test_quiet_neurons():
+    x = torch.tensor([[4.0, 0.0, 1.0], [0.0, 1.0, 1.0], [0.0, 0.01, 1.0]])
+    assert layer_moments.quiet_neuron_share(x, 0.0).item() == pytest.approx(1 / 3)
+    assert layer_moments.quiet_neuron_share(x, 0.1).item() == pytest.approx(2 / 3)
+    assert layer_moments.quiet_neuron_share(torch.zeros(5, 2, 3), 0.0).tolist() == [1.0] * 5
+
+
+@pytest.mark.parametrize(
+    ("call", "sentence"),
+    [
+        (
+            lambda g: layer_moments.sampled_moment(torch.ones(1)),
+            r"values must hold at least two draws .*got shape \(1,\)",
+        ),
+        (lambda g: layer_moments.sample_layers(torch.eye(2), 0, 5, generator=g), "width must be a whole number"),
+        (lambda g: layer_moments.sample_layers(torch.eye(2), 3, 0, generator=g), "draws must be a whole number"),
+        (lambda g: layer_moments.sample_layers(torch.ones(1, 2), 3, 5, generator=g), "x has 1 samples"),
+        (
+            lambda g: layer_moments.sample_cluster_growth(definition(4, 4), 3, 5, generator=g),
+            "x must have different rows 1 and 2, got two equal samples.",
+        ),
+        (
+            lambda g: layer_moments.quiet_neuron_share(torch.eye(2), -1.0),
+            "relative_threshold must be 0 or more, got -1.0",
+        ),
+    ],
+)
+def test_messages(call, sentence, generator):
+    with pytest.raises(ValueError, match=sentence):
+        call(generator)

@@ -1,0 +1,88 @@
+"""Agreement between networks on the outlier: against counting pairs, and at chance where symmetry demands it."""
+
+import itertools
+import math
+
+import pytest
+import torch
+
+from bnlib.falsification import Thresholds
+from bnlib.outlier_identity import identity, pair_agreement
+
+
+def test_pair_agreement_agrees_with_counting_pairs(seed):
+    g = torch.Generator().manual_seed(seed)
+    index = torch.randint(0, 5, (7, 12), generator=g)
+    valid = torch.rand(7, 12, generator=g) < 0.7
+    estimates = []
+    for row, mask in zip(index.tolist(), valid.tolist(), strict=True):
+        kept = [i for i, ok in zip(row, mask, strict=True) if ok]
+        pairs = list(itertools.combinations(kept, 2))
+        if pairs:
+            estimates.append(sum(a == b for a, b in pairs) / len(pairs))
+    mean = sum(estimates) / len(estimates)
+    error = math.sqrt(sum((e - mean) ** 2 for e in estimates) / (len(estimates) - 1) / len(estimates))
+    assert pair_agreement(index, valid) == pytest.approx((mean, error))
+
+
+def test_pair_agreement_is_unbiased(seed):
+    """Uniform choices among 4: the estimate from few redraws is 1/4, and that of the plug-in formula is not."""
+    g = torch.Generator().manual_seed(seed)
+    index = torch.randint(0, 4, (4000, 3), generator=g)
+    mean, error = pair_agreement(index, torch.ones_like(index, dtype=torch.bool))
+    assert abs(mean - 0.25) < 5 * error
+    shares = torch.nn.functional.one_hot(index, 4).double().mean(dim=1)
+    assert abs(float((shares**2).sum(dim=1).mean()) - 0.25) > 5 * error
+
+
+def test_pair_agreement_needs_two_batches_with_two_draws():
+    index = torch.zeros(3, 4, dtype=torch.long)
+    valid = torch.zeros(3, 4, dtype=torch.bool)
+    assert pair_agreement(index, valid) is None
+    valid[0] = True
+    valid[1, 0] = True
+    assert pair_agreement(index, valid) is None
+    valid[2, :2] = True
+    assert pair_agreement(index, valid) == (1.0, 0.0)
+
+
+def test_pair_agreement_refuses_different_shapes():
+    with pytest.raises(ValueError, match=r"valid has shape \(1, 2\); valid is that of index, \(1, 3\)\."):
+        pair_agreement(torch.zeros(1, 3, dtype=torch.long), torch.ones(1, 2, dtype=torch.bool))
+
+
+def run(kind, seed, **changes):
+    settings = {"n": 12, "width": 32, "depth": 80, "batches": 8, "redraws": 30, "thresholds": Thresholds()} | changes
+    return identity(kind=kind, generator=torch.Generator().manual_seed(seed), **settings)
+
+
+def test_symmetric_batches_agree_by_chance_and_a_line_does_not(seed):
+    symmetric, line = run("symmetric", seed), run("line", seed)
+    # Uniform and independent choices: the standard deviation of the estimate is known, not estimated from few batches.
+    draws = 30 * symmetric["share_with_outlier"]
+    error = math.sqrt(2 / (8 * draws * (draws - 1)) * (1 / 12) * (11 / 12))
+    assert abs(symmetric["agreement"] - 1 / 12) < 6 * error
+    assert abs(line["agreement"] - 1 / 12) > 6 * error
+    assert symmetric["share_farthest"] is None
+    assert symmetric["share_extreme"] is None
+    assert line["share_extreme"] > 2 / 12
+
+
+def test_identity_without_an_outlier_says_so(seed):
+    found = run("gaussian", seed, depth=1)
+    assert found["share_with_outlier"] == 0
+    assert found["agreement"] is None
+    assert found["share_farthest"] is None
+
+
+@pytest.mark.parametrize(
+    ("kind", "changes", "message"),
+    [
+        ("cauchy", {}, r"kind is 'cauchy'; valid is \"gaussian\", \"symmetric\" or \"line\"\."),
+        ("line", {"n": 2}, r"n is 2; valid is a batch size of at least 3\."),
+        ("line", {"redraws": 1}, r"batches is 8 and redraws is 1; valid is at least 2 of each\."),
+    ],
+)
+def test_identity_refuses(kind, changes, message):
+    with pytest.raises(ValueError, match=message):
+        run(kind, 0, **changes)

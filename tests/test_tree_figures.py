@@ -1,0 +1,36 @@
+"""The pictures of the tree show the neurons that they should."""
+
+import random
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from bnlib import figures, tree_figures
+
+
+def test_neurons_come_in_the_order_of_the_tree(seed):
+    draw = random.Random(seed)
+    batch = [Fraction(draw.randrange(100), 3) for _ in range(5)] + [50]
+    neurons = [sorted(y - min(batch) for y in batch)]
+    for depth in range(5):
+        np.testing.assert_allclose(tree_figures.neuron_values(batch, depth), np.array(neurons, dtype=float))
+        children = []
+        for v in neurons:
+            mean = sum(v) / len(v)
+            children += [[max(x - mean, 0) for x in v], [max(mean - x, 0) for x in v]]
+        neurons = children
+
+
+@pytest.mark.parametrize("batch", [[1, 2], [0, 0, 1], [-5, "-7/2", -1, 0, "3/2", 2, 4, 8], list(range(12))])
+def test_pictures_hold_a_mark_for_each_neuron(batch):
+    figure, axes = figures.new_figure(rows=2)
+    tree_figures.draw_tree(axes[0, 0], batch, 3)
+    tree_figures.draw_partition(axes[1, 0], batch, 4)
+    # Bars of 1 + 2 + 4 + 8 neurons, one a sample; intervals of 1 + 2 + ... + 16.
+    assert len(axes[0, 0].patches) == 15 * len(batch)
+    assert len(axes[1, 0].patches) == 31
+    widths = [patch.get_width() for patch in axes[1, 0].patches[-16:]]
+    span = float(max(map(Fraction, batch)) - min(map(Fraction, batch)))
+    assert sum(widths) == pytest.approx(span, rel=1e-12)
+    figures.close(figure)
