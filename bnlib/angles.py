@@ -149,9 +149,9 @@ def angle_curves(
 
     Example:
         >>> g = torch.Generator().manual_seed(0)
-        >>> curves = angle_curves(8, 256, 10, Stages.parse("RC+RS+NL"), draws=20, generator=g)
+        >>> curves = angle_curves(16, 256, 10, Stages.parse("RC+RS+NL"), draws=20, generator=g)
         >>> curves.depths[-1], round(math.degrees(curves.mean_angle[-1].mean()))
-        (10, 75)
+        (10, 73)
     """
     wanted = depth_grid(depth) if depths is None else tuple(sorted(set(depths)))
     if not wanted or not all(isinstance(d, int) and 1 <= d <= depth for d in wanted):

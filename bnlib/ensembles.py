@@ -136,14 +136,15 @@ def next_preactivation(
         Preactivation, shape (..., n, width), in the dtype and on the device of x.
 
     Raises:
-        ValueError: a batch that is not one or not finite, width < 1, a weight variance that is not positive, or an
-            unknown draw.
+        ValueError: a batch that is not one, not finite or not on the generator's device, width < 1, a weight variance
+            that is not positive, or an unknown draw.
 
     Example:
         >>> g = torch.Generator().manual_seed(0)
         >>> next_preactivation(torch.eye(2, 3), 5, generator=g).shape
         torch.Size([2, 5])
     """
+    _check_device(x, generator)
     _check_input(x)
     _check_network(width, 1, weight_variance, draw)
     n, d = x.shape[-2:]
@@ -189,6 +190,7 @@ def propagate(
         >>> [state.x.shape for state in propagate(x, 32, 2, Stages.parse("RC+NL"), generator=g)]
         [torch.Size([10, 4, 32]), torch.Size([10, 4, 32])]
     """
+    _check_device(x, generator)
     _check_input(x)
     _check_network(width, depth, weight_variance, draw)
     return _layers(x, width, depth, stages, generator, draw, weight_variance)
@@ -382,6 +384,11 @@ def _qr_root(x: Tensor, kept: int, recenter: bool) -> Tensor:
 def _complete(root: Tensor, recenter: bool) -> Tensor:
     """Append the last row of a recentered root: minus the sum of the others."""
     return torch.cat([root, -root.sum(dim=-2, keepdim=True)], dim=-2) if recenter else root
+
+
+def _check_device(x: Tensor, generator: torch.Generator) -> None:
+    if x.device.type != generator.device.type:
+        raise ValueError(f"generator is on {generator.device} and x on {x.device}; valid is one device for both.")
 
 
 def _check_input(x: Tensor) -> None:

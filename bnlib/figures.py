@@ -186,6 +186,7 @@ def heat_map(
     axes.set_xlabel(column_label)
     axes.set_ylabel(row_label)
     axes.tick_params(axis="y", rotation=0)
+    axes.grid(False)  # its lines would run through the numbers
 
 
 def show(figure: Figure) -> None:

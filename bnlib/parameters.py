@@ -8,6 +8,7 @@ it does not know with exit status 0, so the line after the parameters is `parame
 import difflib
 import json
 import math
+import re
 import tempfile
 from collections.abc import Callable, Mapping
 from fractions import Fraction
@@ -140,6 +141,9 @@ def rationals(minimum_length: int = 2) -> Kind:
             if isinstance(entry, bool) or not isinstance(entry, int | float | str | Fraction):
                 _fail(name, value, valid)
             try:
+                # A large exponent would be written out in full: a number of that size is a slip of the pen.
+                if re.search(r"e[+-]?\d{4,}", str(entry), re.I):
+                    raise ValueError
                 exact.append(Fraction(str(entry).replace(" ", "")))
             except (ValueError, ZeroDivisionError):
                 _fail(name, value, valid)

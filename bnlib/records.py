@@ -104,7 +104,8 @@ def load_claims(path: Path | None = None) -> dict[str, dict[str, Any]]:
     """The claims of `book/claims.yml`, by id, in the file's order.
 
     Raises:
-        RecordError: the file is not a list of claims, an id stands twice, or an entry lacks a field.
+        RecordError: the file is not a list of claims, an id stands twice, or an entry lacks a field; one that is not
+            tested says why (`reason`), the others name `notebook`, `criterion` and what is `measured`.
     """
     path = path or repository.repository_root() / "book" / "claims.yml"
     try:
@@ -116,6 +117,11 @@ def load_claims(path: Path | None = None) -> dict[str, dict[str, Any]]:
         lacking = [field for field in ("id", "source", "where", "statement") if not entry.get(field)]
         if lacking:
             raise RecordError(f"claim {entry.get('id', entry)!r} lacks {', '.join(lacking)}")
+        tested = all(entry.get(field) for field in ("notebook", "criterion", "measured"))
+        if tested == bool(entry.get("reason")):
+            raise RecordError(
+                f"claim {entry['id']} needs notebook, criterion and measured, or else the reason why it is not tested"
+            )
         if entry["id"] in claims:
             raise RecordError(f"claim {entry['id']} stands twice in {path.name}")
         claims[entry["id"]] = entry

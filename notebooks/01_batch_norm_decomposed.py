@@ -42,6 +42,7 @@ parameters = check(
 )  # fmt: skip
 
 # %% tags=["hide-input"]
+import contextlib
 import math
 
 import numpy as np
@@ -51,7 +52,6 @@ from bnlib import figures, linear_networks, linear_theory, records, seeds
 from bnlib.criteria import NotMeasured
 from bnlib.data import gaussian_batch, symmetric_batch, tied_batch
 from bnlib.ensembles import gaussian
-from bnlib.geometry import orthogonality_gap
 from bnlib.layers import Stages, apply_stages
 from bnlib.progress import progress
 
@@ -81,10 +81,12 @@ def stream(*labels):
 # A layer multiplies by weights and then applies three stages, each of which may be on or off:
 #
 # $$
-# H = XW, \qquad
-# \text{RC:}\;\; H \mapsto GH,\quad G = I - \tfrac1n \mathbf 1\mathbf 1^{\top}, \qquad
-# \text{RS:}\;\; H_{:j} \mapsto H_{:j}/s_j, \qquad
-# \text{NL:}\;\; H_{ij} \mapsto \varphi(H_{ij}).
+# \begin{aligned}
+# && H &= XW, \\
+# \text{RC:}&& H &\mapsto GH,\qquad G = I - \tfrac1n \mathbf 1\mathbf 1^{\top}, \\
+# \text{RS:}&& H_{:j} &\mapsto H_{:j}/s_j, \\
+# \text{NL:}&& H_{ij} &\mapsto \varphi(H_{ij}).
+# \end{aligned}
 # $$ (eq-01-layer)
 #
 # The entries of $W \in \mathbb R^{d\times d'}$ are independent Gaussian with mean zero and variance $\sigma^2/d$; $\sigma^2=2$ is the
@@ -105,11 +107,11 @@ def stream(*labels):
 #
 # | stages | name in the field | where |
 # |---|---|---|
-# | RC | mean-only batch normalization | introduced beside weight normalization by Salimans and Kingma {cite}`salimans2016` |
-# | RMS | batch normalization without mean subtraction; the "BN" of the theory of deep linear networks | Daneshmand et al. {cite}`daneshmand2020`, {cite}`daneshmand2021` |
-# | RC+RS | batch normalization in training mode, learned scale one, learned shift zero, $\varepsilon = 0$ | Ioffe and Szegedy {cite}`ioffe2015` |
-# | RC+RS+NL | the layer of the mean-field theory of batch normalization | Yang et al. {cite}`yang2019` |
-# | RC+NL | the setting of the paper's main claim: recentering and ReLU, no rescaling | Nachum et al. {cite}`nachum2024` |
+# | RC | mean-only batch normalization | {cite}`salimans2016`, beside weight normalization |
+# | RMS | batch normalization without mean subtraction; the "BN" of the theory of deep linear networks | {cite}`daneshmand2020`, {cite}`daneshmand2021` |
+# | RC+RS | batch normalization in training mode, learned scale one, learned shift zero, $\varepsilon = 0$ | {cite}`ioffe2015` |
+# | RC+RS+NL | the layer of the mean-field theory of batch normalization | {cite}`yang2019` |
+# | RC+NL | the setting of the paper's main claim: recentering and ReLU, no rescaling | {cite}`nachum2024` |
 #
 # Not to be confused with them: layer normalization and its mean-free variant RMSNorm apply the same two formulas to the *rows* of $H$, one sample at a
 # time, and couple no samples.
@@ -121,14 +123,16 @@ picture = {"H = XW": picture_input @ gaussian(8, 2, generator=picture_generator)
 for name in ("RC", "RC+RS", "RC+RS+NL"):
     picture[name] = apply_stages(picture["H = XW"], Stages.parse(name))
 
-# %% mystnb={"figure": {"caption": "Twelve samples (numbered) in the plane of two neurons. One layer's stages, one after the other: the preactivation, recentered, rescaled, after ReLU. Look at what each stage can change: RC moves the whole batch, RS stretches the two axes, ReLU alone moves samples against each other. The scales of the panels differ; the cross marks zero.", "name": "fig-01-stages"}, "image": {"alt": "Four scatter plots of twelve numbered points. In the first the cloud lies away from the origin, in the second it is centered on it, in the third it has the same extent along both axes, in the fourth all points with a negative coordinate have moved onto the axes or the origin."}} tags=["hide-input"]
+# %% mystnb={"figure": {"caption": "Twelve samples (numbered) in the plane of two neurons. One layer's stages, one after the other: the preactivation, recentered, rescaled, after ReLU. Look at what each stage can change: RC moves the whole batch, RS stretches the two axes, ReLU alone moves samples against each other. The scales of the panels differ; the cross marks zero. In the last panel only the samples for which both neurons are active are numbered.", "name": "fig-01-stages"}, "image": {"alt": "Four scatter plots of the same twelve points. In the first the cloud lies away from the origin, in the second it is centered on it, in the third it has the same extent along both axes, in the fourth all points with a negative coordinate have moved onto the axes or the origin."}} tags=["hide-input"]
 figure, axes = figures.new_figure(rows=2, columns=2, height=2.6)
 for panel, (name, points) in zip(axes.flat, picture.items(), strict=True):
     points = points.cpu().numpy()
     panel.axhline(0, color="#777777", lw=0.8)
     panel.axvline(0, color="#777777", lw=0.8)
+    panel.plot(points[:, 0], points[:, 1], "o", color=figures.COLORS[0], markersize=4)
     for i, (first, second) in enumerate(points):
-        panel.text(first, second, str(i + 1), ha="center", va="center", color=figures.COLORS[0], fontsize=9)
+        if name != "RC+RS+NL" or min(first, second) > 0:  # on the axes the numbers would lie on each other
+            panel.annotate(str(i + 1), (first, second), xytext=(3, 2), textcoords="offset points", fontsize=8)
     reach = 1.15 * np.abs(points).max()
     panel.set(title=name, xlim=(-reach, reach), ylim=(-reach, reach))
     panel.grid(False)
@@ -175,9 +179,8 @@ run.judge("batch-norm-is-rc-then-rs")
 
 # %% [markdown]
 # The $\varepsilon$ that this book leaves out is not always negligible. With it, a neuron of variance $v$ comes out too small by the factor
-# $\sqrt{v/(v+\varepsilon)}$. The default $\varepsilon = 10^{-5}$ is harmless for $v = 1$, and it switches rescaling off altogether for small
-# activities, as they are met deep in a network without rescaling below ({numref}`fig-01-epsilon`). A bias of this kind in every layer has spoiled
-# published comparisons of kernels with networks.
+# $\sqrt{v/(v+\varepsilon)}$. The default $\varepsilon = 10^{-5}$ matters little where $v$ is of order one, as it is between layers that rescale. Behind many layers
+# that do not, $v$ can be anything, and where it is far below $\varepsilon$ there is no rescaling left ({numref}`fig-01-epsilon`).
 
 # %% tags=["hide-input"]
 scales = np.logspace(-4, 1, 21)
@@ -293,8 +296,8 @@ run.judge("recentering-first-layer")
 # simulates wide networks in this way: $nd$ random numbers a layer in place of $d^2$.) Now $Z = TQ$ with $T$ lower triangular, $QQ^\top = I$; by Bartlett's
 # decomposition the entries of $T$ are independent, the diagonal ones chi-distributed with $d, d-1, \dots, d-n+1$ degrees of freedom, up to the common scale. $RT$ is a root of the next
 # Gram matrix. After $L$ layers the root is $R\,T_1\cdots T_L$, a product of independent, identically distributed triangular matrices. For every $k$ the
-# largest $k$-dimensional volume that it spans grows at the exponential rate $\sum_{i\le k}\mathbb E\log T_{ii}$, because these expectations decrease with $i$, so that no other minor grows
-# faster than the leading one. So $\tfrac1L\log s_i \to \mathbb E\log T_{ii}$, and $\mathbb E \log \chi_f = \tfrac12(\log 2 + \psi(f/2))$.
+# largest $k$-dimensional volume that it spans grows at the exponential rate of the largest sum of $k$ of the numbers $\mathbb E\log T_{ii}$ (the exponents of a product of
+# triangular matrices are those of its diagonal), and these numbers decrease with $i$. So $\tfrac1L\log s_i \to \mathbb E\log T_{ii}$, and $\mathbb E \log \chi_f = \tfrac12(\log 2 + \psi(f/2))$.
 # ```
 #
 # So depth is to be compared with width: a plain linear network of depth $L$ squeezes its batch by $e^{(n-1)L/(2d)}$. The samples become *collinear*, not
@@ -364,7 +367,7 @@ run.glue("deep-std-share", "deep['STD']['full_rank_share']")
 run.glue("deep-none-share", "deep['none']['full_rank_share']")
 run.glue("tied-largest", "max(tied_rank[name] for name in tied_rank)")
 
-# %% mystnb={"figure": {"caption": "How far the singular values of a batch of four drift apart in linear networks: $\\log_{10}(s_1/s_4)$ against depth, median over networks, tenth to nine-tenth quantile shaded. Dotted: the rate of {eq}`eq-01-spread`, started at the first layer's median. Above about 16 the smaller singular value is rounding.", "name": "fig-01-spread"}, "image": {"alt": "Three curves over depth on a logarithmic axis. Without stages the curve rises along the dotted theoretical line, ever more steeply on this axis. With root mean square rescaling it is flat near zero. With standard deviation rescaling it rises to the level of rounding within about thirty layers."}} tags=["hide-input"]
+# %% mystnb={"figure": {"caption": "How far the singular values of a batch of four drift apart in linear networks: $\\log_{10}(s_1/s_4)$ against depth, median over networks, tenth to nine-tenth quantile shaded. Dotted: the rate of {eq}`eq-01-spread`, started at the first layer's median. Above about 16 the smaller singular value is rounding.", "name": "fig-01-spread"}, "image": {"alt": "Three curves over depth on a logarithmic axis. Without stages the curve rises along the dotted theoretical line, ever more steeply on this axis. With root mean square rescaling it is flat near zero. With standard deviation rescaling it rises to the level of rounding at a depth about ten times smaller than without stages."}} tags=["hide-input"]
 figure, axes = figures.new_figure(height=3.6)
 shown = {name: (deep_curves[name].spread.cpu() / math.log(10)).clamp(max=17).numpy() for name in ("none", "RMS", "STD")}
 figures.curves(
@@ -386,8 +389,8 @@ run.judge("plain-linear-networks-collapse", "rescaling-keeps-full-rank", "standa
 #
 # *With the root mean square* that share is {glue:text}`deep-rms-share:.2f`, and the mean angle {glue:text}`deep-rms-angle:.1f`°.
 #
-# *With the standard deviation, and no recentering,* the share is {glue:text}`deep-std-share:.2f` and the mean angle {glue:text}`deep-std-angle:.1e`°: this
-# reading of "rescaling only" is worse than no rescaling. The reason is elementary.
+# *With the standard deviation, and no recentering,* the share is {glue:text}`deep-std-share:.2f` and the mean angle {glue:text}`deep-std-angle:.1e`°;
+# that this reading of "rescaling only" drives samples together is *{glue:text}`verdict-standard-deviation-without-recentering-collapses`*. The reason is elementary.
 #
 # ```{prf:proposition} Dividing by the standard deviation amplifies the mean
 # :label: prop-01-std
@@ -450,7 +453,8 @@ run.judge("plain-linear-networks-collapse", "rescaling-keeps-full-rank", "standa
 # ```
 #
 # The square root explains why rescaling is so strong against collapse: two samples at an angle of $10^{-6}$ have an eigenvalue ratio of about $4\cdot10^{12}$, and five layers
-# bring it down to less than three.
+# bring it down to less than three. It is a trap as well. Two *equal* samples stay equal by {prf:ref}`prop-01-rank`, but a rounding difference of $10^{-16}$ between them, a ratio of $10^{32}$, is
+# of order one after six layers. The library therefore gives tied samples the same numbers, bit by bit, in every layer.
 
 # %% tags=["hide-input"]
 ratios = [1.0, 3.0, 1e3, 1e8, 1e12, 1e-20]
@@ -516,9 +520,10 @@ run.judge("infinite-width-map-of-rescaling")
 # Deep in a linear network with RMS rescaling, and to leading order in $1/d$,
 #
 # $$
-# \mathbb E\,V^2 = \frac{1-\frac1n}{d}\cdot\frac{1}{1-\bigl(\frac n{n+2}\bigr)^2} = \frac{(n-1)(n+2)^2}{4n(n+1)\,d},
-# \qquad
-# \mathbb E\,V = \sqrt{\mathbb E\,V^2}\cdot\sqrt{\tfrac2m}\;\frac{\Gamma(\frac{m+1}2)}{\Gamma(\frac m2)},\quad m = \tfrac{(n-1)(n+2)}2 .
+# \begin{aligned}
+# \mathbb E\,V^2 &= \frac{1-\frac1n}{d}\cdot\frac{1}{1-\bigl(\frac n{n+2}\bigr)^2} = \frac{(n-1)(n+2)^2}{4n(n+1)\,d}, \\
+# \mathbb E\,V &= \sqrt{\mathbb E\,V^2}\cdot\sqrt{\tfrac2m}\;\frac{\Gamma(\frac{m+1}2)}{\Gamma(\frac m2)},\qquad m = \tfrac{(n-1)(n+2)}2 .
+# \end{aligned}
 # $$ (eq-01-floor)
 # ```
 #
@@ -528,8 +533,7 @@ run.judge("infinite-width-map-of-rescaling")
 # Gaussian for large $d$. The deviation $\Delta$ from $I/n$ therefore obeys $\Delta' = \tfrac n{n+2}\Delta + \text{noise}$: its mean square is the noise's divided by $1-(\tfrac{n}{n+2})^2$, and its norm is a multiple of a chi variable with $m$ degrees of freedom.
 # ```
 #
-# For four samples {eq}`eq-01-floor` gives a mean of {glue:text}`theory-coefficient-four:.4f`$/\sqrt d$; simulations that others have published for this case have the slope
-# $-\tfrac12$ on logarithmic axes and a coefficient that agrees with it. For large batches the gap is about $\tfrac12\sqrt{n/d}$: orthogonality needs widths well above the batch size. We measure it for each
+# For four samples {eq}`eq-01-floor` gives a mean of {glue:text}`theory-coefficient-four:.4f`$/\sqrt d$. For large batches the gap is about $\tfrac12\sqrt{n/d}$: orthogonality needs widths well above the batch size. We measure it for each
 # batch size and width as a mean over {glue:text}`n-seeds` independent networks, each over ten depths after it has settled.
 
 # %% tags=["hide-input"]
@@ -566,10 +570,8 @@ run.record("coefficient_at_four_error", float(np.average(coefficients, weights=w
 run.record("theory_coefficient_at_four", linear_theory.stationary_gap(4, 1)[0])
 run.glue("theory-coefficient-four", "theory_coefficient_at_four")
 for key, expression in (("coefficient-four", "coefficient_at_four"), ("coefficient-four-error", "coefficient_at_four_error")):
-    try:
+    with contextlib.suppress(NotMeasured):  # a run without a batch of four has nothing to glue
         run.glue(key, expression)
-    except NotMeasured:
-        pass
 
 # %% mystnb={"figure": {"caption": "The floor of the orthogonality gap against width, both logarithmic. Symbols: simulated, mean over networks; their standard errors are smaller than the symbols where not drawn. Lines: {eq}`eq-01-floor`, without any fitted constant. The right ends of the lines name the batch size.", "name": "fig-01-floor"}, "image": {"alt": "One falling straight line for each batch size, of slope minus one half on logarithmic axes, larger batches above smaller ones. The simulated points lie on the lines, slightly above them where the width is only a few times the batch size."}} tags=["hide-input"]
 figure, axes = figures.new_figure(height=3.8)
@@ -605,8 +607,8 @@ run.judge("rescaling-orthogonalizes", "stationary-gap-formula")
 # | | linear network | with ReLU |
 # |---|---|---|
 # | RC | one projection of the input, then nothing | acts in every layer: chapters 3 to 6 |
-# | RMS | full rank, orthogonal up to $\tfrac{n+2}{2}\sqrt{\tfrac{n-1}{n(n+1)d}}$ | angles of about 60°: chapter 3 |
-# | STD without RC | collapses to a point | collapses, too: chapter 3 |
+# | RMS | full rank, orthogonal up to $\tfrac{n+2}{2}\sqrt{\tfrac{n-1}{n(n+1)d}}$ | a fixed angle that depends on $n$: chapter 3 |
+# | STD without RC | collapses to a point | chapter 3 |
 # | RC+RS | a regular simplex in $n-1$ dimensions | all cosines $J(-1/(n-1))$: chapter 3 |
 #
 # The earlier work concluded from the second row that batch normalization helps because it saves the rank. The essay reports that the

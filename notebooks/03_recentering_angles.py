@@ -465,7 +465,7 @@ run.judge("rms-fixed-point", "essay-sixty-degrees-rms")
 # %% [markdown]
 # ## Without recentering, standard deviation: collapse
 #
-# Division by the standard deviation measures a neuron by the *differences* between samples, yet leaves what they share in place. That makes things worse than no rescaling at all:
+# Division by the standard deviation measures a neuron by the *differences* between samples, yet leaves what they share in place. In the wide limit that makes things worse than no rescaling at all:
 #
 # ```{prf:proposition} STD+NL collapses a batch
 # :label: prop-03-std
@@ -563,7 +563,6 @@ figures.heat_map(
     axes[0, 0], np.array(table), rows=sizes, columns=[*std_widths, "∞"], row_label="batch size n", column_label="width",
     value_label="angle (degrees)", limits=(0, 45), format=".1f",
 )  # fmt: skip
-axes[0, 0].grid(False)  # the lines would run through the numbers
 ax = axes[1, 0]
 layers = np.arange(1, 2 * parameters.depth + 1)
 ax.plot(layers, widened_curve.mean, color=figures.COLORS[0])
@@ -786,7 +785,7 @@ run.judge("relu-zeros-half", "essay-histogram-before-nl", "essay-histogram-after
 # What recentering does change is not the pooled histogram but how the samples share a neuron. {numref}`fig-03-counts` counts, for each neuron, on how many of the $n$ samples it is active. A neuron that is active on all samples, or on none, is *unanimous*: on this
 # batch its ReLU is linear or zero, and it can only say that the samples are alike.
 #
-# * Without recentering a neuron's mean over the batch is large against the differences, and many neurons are unanimous. The share of unanimous neurons is {glue:text}`unanimous-nl:.3f` for ReLU alone and
+# * Without recentering a neuron has a mean over the batch, and it is unanimous where the mean outweighs the differences. The share of unanimous neurons is {glue:text}`unanimous-nl:.3f` for ReLU alone and
 #   {glue:text}`unanimous-rms:.3f` for RMS+NL. (For samples at exactly 60° the latter would be $2/(n+1)$, here {glue:text}`unanimous-formula:.3f`; see the second exercise.)
 # * With recentering no neuron is ever unanimous, exactly: numbers that sum to zero do not have one sign. The shares measured are {glue:text}`unanimous-rc:.3f` and {glue:text}`unanimous-bn:.3f`.
 # * With recentering and rescaling the counts lie around half of the batch: between a quarter and three quarters of the samples for a share of {glue:text}`middle-bn:.3f` of the neurons, against

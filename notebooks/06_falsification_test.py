@@ -261,24 +261,26 @@ for panel, width in zip(axes[:, 0], widths, strict=True):
 figures.show(figure)
 
 # %% tags=["hide-input"]
-table = []
-for judgment in judgments:
-    exponents = select(growth, depth=judgment["depth"], from_n=judgment["from_n"])
-    spoken = ", ".join(f"{row['exponent']:.2f} [{row['low']:.2f}, {row['high']:.2f}]" for row in exponents)
-    counts = (judgment["holding"], judgment["undecided"], judgment["failing"])
-    table.append((judgment["depth"], judgment["verdict"], judgment["from_n"], *counts, spoken or None))
 figures.table(
-    table,
-    header=(
-        "depth",
-        "verdict",
-        "holds from n",
-        "cells that hold",
-        "undecided",
-        "fail",
-        "exponent at each width from there on",
-    ),
+    [
+        tuple(judgment[key] for key in ("depth", "verdict", "from_n", "holding", "undecided", "failing"))
+        for judgment in judgments
+    ],
+    header=("depth", "verdict", "holds from n", "cells that hold", "undecided", "fail"),
     caption="The rules applied at each depth over all batch sizes and widths (recentering, no rescaling).",
+)
+exponents = {
+    depth: [row for width in widths for row in select(growth, depth=depth, width=width, from_n=large[0])]
+    for depth in depths
+}
+figures.table(
+    [
+        (depth, *(f"{row['exponent']:.2f} [{row['low']:.2f}, {row['high']:.2f}]" for row in rows))
+        for depth, rows in exponents.items()
+        if rows
+    ],
+    header=("depth", *(f"width {width}" for width in widths)),
+    caption=f"Exponent of the norm ratio as a power of n, from n = {large[0]} on, with its 95 percent interval.",
 )
 
 # %% tags=["hide-input"]
@@ -362,9 +364,9 @@ figures.show(figure)
 against, table = [], []
 for n in sizes:
     state = states.get(n)
-    name = f"{n}" if n in PILOT_BATCH_SIZES else f"{n} (prediction)"
+    name = f"{n}" if n in PILOT_BATCH_SIZES else f"{n}*"
     if state is None:
-        table.append((name, None, None, None, None, *[None] * len(widths)))
+        table.append((name, *[None] * (3 + len(widths))))
         continue
     state_angle, state_cluster = math.degrees(state.angle), math.degrees(state.cluster_angle)
     for cell, detail in zip(select(cells, n=n), select(details, n=n), strict=True):
@@ -375,20 +377,17 @@ for n in sizes:
             | {"prediction": n not in PILOT_BATCH_SIZES}
         )
     measured = [select(cells, n=n, width=width, depth=last)[0] for width in widths]
-    spoken = [f"{c['angle_deg'] or math.nan:.2f}°, {c['norm_ratio'] or math.nan:.2f}" for c in measured]
-    table.append((name, state_angle, state.norm_ratio, state.top_over_second, state_cluster, *spoken))
+    spoken = [f"{c['angle_deg'] or math.nan:.2f}, {c['norm_ratio'] or math.nan:.2f}" for c in measured]
+    table.append((name, state_angle, state.norm_ratio, state_cluster, *spoken))
 run.record("against_infinite_width", against)
 figures.table(
     table,
-    header=(
-        "n",
-        "angle, degrees",
-        "norm ratio",
-        "norm over a cluster point's",
-        "angle in the cluster, degrees",
-        *(f"width {width}, depth {last}: angle, ratio" for width in widths),
+    header=("n", "angle", "norm ratio", "cluster", *(f"width {width}" for width in widths)),
+    caption=(
+        "The outlier state at infinite width: angle to the mean of the others, norm ratio to it, and angle between two of the "
+        f"others. Then the medians of angle and norm ratio at depth {last}, for each width. Angles in degrees; a star marks a "
+        "prediction."
     ),
-    caption="The outlier state at infinite width, and the medians of the map at the largest depth.",
 )
 
 # %% tags=["hide-input"]
@@ -494,7 +493,7 @@ handles, labels = axes[1, 0].get_legend_handles_labels()
 axes[0, 0].legend(handles, labels, fontsize=8, ncols=3, loc="lower center", bbox_to_anchor=(0.5, 1.08), columnspacing=1)
 figures.show(figure)
 
-# %% mystnb={"figure": {"caption": "Full batch normalization at the largest depth. Above: median angle between the sample of largest norm and the mean of the others, in degrees, on the same colour scale as the map without rescaling. Below: median of the largest norm over the median norm of the others.", "name": "fig-06-rescaled-map"}, "image": {"alt": "Two heat maps one below the other, batch sizes as rows and widths as columns: angles in degrees above, norm ratios below."}} tags=["hide-input"]
+# %% mystnb={"figure": {"caption": "Full batch normalization at the largest depth. Above: median angle between the sample of largest norm and the mean of the others, in degrees, on the same color scale as the map without rescaling. Below: median of the largest norm over the median norm of the others.", "name": "fig-06-rescaled-map"}, "image": {"alt": "Two heat maps one below the other, batch sizes as rows and widths as columns: angles in degrees above, norm ratios below."}} tags=["hide-input"]
 figure, axes = figures.new_figure(rows=2, height=3.0)
 for panel, source, name, label, limits, style in (
     (axes[0, 0], cells_with_rescaling, "angle_deg", "angle, degrees", (55, 90), ".0f"),

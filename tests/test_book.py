@@ -47,6 +47,8 @@ def test_every_chapter_has_figures_exercises_and_a_foot():
 
 def test_every_claim_has_a_verdict():
     for name, claim in load_claims().items():
+        if "reason" in claim:
+            continue
         outcome = read_results(RESULTS / f"{claim['notebook']}.json")["claims"]
         assert name in outcome
 

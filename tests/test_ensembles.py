@@ -468,6 +468,7 @@ def test_record_stacks_measurements(generator):
     [
         ({"x": torch.ones(1, 4)}, "x has 1 samples"),
         ({"x": torch.ones(4)}, "x has 1 dimensions"),
+        ({"x": torch.ones(3, 4, device="meta")}, "generator is on cpu and x on meta; valid is one device for both"),
         ({"x": torch.tensor([[1.0], [math.nan]])}, "x contains NaN or infinity"),
         ({"x": torch.tensor([[1.0], [math.inf]])}, "x contains NaN or infinity"),
         ({"width": 0}, "width is 0; valid is an integer >= 1"),

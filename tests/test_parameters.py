@@ -61,6 +61,7 @@ def test_results_folder_is_made_and_only_for_a_call_that_is_good(common, tmp_pat
         ("batch", [1], rationals(), "parameter batch is [1], but it must be a list of at least 2 numbers"),
         ("batch", [1, "1/0"], rationals(), "parameter batch is [1, '1/0'], but it must be a list"),
         ("batch", [1, float("inf")], rationals(), "parameter batch is [1, inf], but it must be a list"),
+        ("batch", [1, "1e999999999"], rationals(), "parameter batch is [1, '1e999999999'], but it must be a list"),
         ("batch", [1, None], rationals(), "parameter batch is [1, None], but it must be a list"),
         ("draw", "fast", one_of("dense", "gram_root"), "parameter draw is 'fast', but it must be one of dense, gram"),
     ],

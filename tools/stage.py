@@ -85,6 +85,7 @@ def verdict_rows(claims: dict[str, dict[str, Any]], records: dict[str, dict[str,
                 "where": claim["where"],
                 "statement": claim["statement"],
                 "notebook": claim.get("notebook", ""),
+                "reason": claim.get("reason", ""),
                 "verdict": outcome["verdict"] if outcome else "not tested",
             }
         )
@@ -105,9 +106,13 @@ def verdict_page(rows: list[dict[str, str]]) -> str:
         '<div class="verdicts"><table><thead><tr><th>claim</th><th>source</th><th>verdict</th></tr></thead><tbody>',
     ]
     for row in rows:
-        target = f"../notebooks/{row['notebook']}.html#claim-{row['id']}"
+        statement = html.escape(row["statement"])
+        if row["notebook"]:
+            statement = f'<a href="../notebooks/{row["notebook"]}.html#claim-{html.escape(row["id"])}">{statement}</a>'
+        if row["reason"]:
+            statement += f"<br><small>{html.escape(row['reason'])}</small>"
         lines.append(
-            f'<tr><td><a href="{html.escape(target)}">{html.escape(row["statement"])}</a></td>'
+            f"<tr><td>{statement}</td>"
             f"<td>{html.escape(row['source'])}: {html.escape(row['where'])}</td>"
             f'<td class="verdict">{html.escape(row["verdict"])}</td></tr>'
         )

@@ -63,9 +63,11 @@ CLAIM = {"id": "a", "source": "ours", "where": "here", "statement": "x < y", "no
 
 def test_the_page_of_verdicts_shows_what_was_computed():
     records = {"tiny": results(claims={"a": {"verdict": "vacuous"}})}
-    rows = verdict_rows({"a": CLAIM, "b": CLAIM | {"id": "b", "notebook": "other"}}, records)
+    untested = {"id": "b", "source": "review", "where": "there", "statement": "z", "reason": "No text at hand."}
+    rows = verdict_rows({"a": CLAIM, "b": untested}, records)
     assert [row["verdict"] for row in rows] == ["vacuous", "not tested"]
     page = verdict_page(rows)
     assert "1 vacuous, 1 not tested" in page
     assert 'href="../notebooks/tiny.html#claim-a"' in page
     assert "x &lt; y" in page
+    assert "<td>z<br><small>No text at hand.</small></td>" in page
