@@ -131,7 +131,12 @@ def print_table(rows: list[Row]) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--million", action="store_true", help="also run width 1 000 000 (about a minute)")
-    parser.add_argument("--threads", type=int, default=2, help="threads for both sides of every ratio (default 2)")
+    parser.add_argument(
+        "--threads",
+        type=int,
+        default=1,
+        help="threads for both sides of every ratio (default 1; two are slower on a busy machine)",
+    )
     parser.add_argument("--small", action="store_true", help="fewer draws, for a trial")
     options = parser.parse_args()
     torch.set_num_threads(options.threads)

@@ -265,8 +265,8 @@ def _first_equal(x: Tensor) -> Tensor | None:
     # One number a sample finds the candidates; only these are compared entry by entry.
     weights = torch.arange(1, d + 1, dtype=x.dtype, device=x.device).cos()
     key = x @ weights
-    scale = x.abs().amax(dim=-1)
-    near = (key[:, :, None] - key[:, None, :]).abs() <= torch.finfo(x.dtype).eps ** 0.5 * d * scale[:, :, None]
+    allowance = torch.finfo(x.dtype).eps ** 0.5 * torch.linalg.vector_norm(x, dim=-1, keepdim=True)
+    near = (key[:, :, None] - key[:, None, :]).abs() <= allowance
     candidates = near.tril(-1).nonzero()
     first = torch.arange(n, device=x.device).repeat(draws, 1)
     tied = False
