@@ -20,7 +20,7 @@ import numpy as np
 import torch
 import yaml
 
-from bnlib import repository
+from bnlib import repository, seeds
 from bnlib.criteria import NotMeasured, decide, evaluate
 
 SCHEMA = 1
@@ -245,12 +245,17 @@ class Run:
             raise RecordError(f"value {name} was already recorded in this run")
         self.values[name] = plain(value, name)
 
-    def glue(self, name: str, expression: str) -> None:
+    def generator(self, *labels: str | int) -> torch.Generator:
+        """An independent stream for one part of this run, on the run's device (see `bnlib.seeds`)."""
+        return seeds.generator(self.parameters.seed, *labels, device=self.parameters.device)
+
+    def glue(self, name: str, expression: str, *, optional: bool = False) -> None:
         """Make a number available to the prose, as an expression over recorded values.
 
         Args:
             name: the key for the text, as in ``{glue:text}`name:.2f` ``.
             expression: in the language of `bnlib.criteria`, e.g. `"mean_angle_deg['RC+NL']['8']"`.
+            optional: glue nothing when the value was not measured, as at a degenerate size; else that is an error.
 
         Raises:
             RecordError: the name holds a colon or is already taken.
@@ -258,7 +263,12 @@ class Run:
         """
         if ":" in name or name in self.values.get("glued", {}):
             raise RecordError(f"glued name {name!r} holds a colon or is already taken")
-        value = evaluate(expression, self.values)
+        try:
+            value = evaluate(expression, self.values)
+        except NotMeasured:
+            if optional:
+                return
+            raise
         glued = self.values.setdefault("glued", {})
         glued[name] = plain(value, name)
         self._glue(name, glued[name])

@@ -42,14 +42,12 @@ parameters = check(
 )  # fmt: skip
 
 # %% tags=["hide-input"]
-import contextlib
 import math
 
 import numpy as np
 import torch
 
 from bnlib import figures, linear_networks, linear_theory, records, seeds
-from bnlib.criteria import NotMeasured
 from bnlib.data import gaussian_batch, symmetric_batch, tied_batch
 from bnlib.ensembles import gaussian
 from bnlib.layers import Stages, apply_stages
@@ -189,7 +187,10 @@ x = apply_stages(x, Stages.parse("RC+RS"))
 largest = float(x.abs().max())
 epsilon_bias = [linear_networks.batch_norm_difference(x * scale, epsilon=1e-5) / largest for scale in scales]
 run.record("epsilon_bias", {"scales": scales, "relative": epsilon_bias})
-run.record("largest_epsilon_error", max(abs(b - (1 - math.sqrt(s**2 / (s**2 + 1e-5)))) for s, b in zip(scales, epsilon_bias, strict=True)))
+run.record(
+    "largest_epsilon_error",
+    max(abs(b - (1 - math.sqrt(s**2 / (s**2 + 1e-5)))) for s, b in zip(scales, epsilon_bias, strict=True)),
+)
 run.glue("largest-epsilon-error", "largest_epsilon_error")
 run.glue("epsilon-bias-at-one-hundredth", f"epsilon_bias['relative'][{int(np.argmin(np.abs(scales - 0.01)))}]")
 
@@ -233,7 +234,9 @@ layers_compared = 30
 names = ("RC", "RC+RS", "RC+NL", "RC+RS+NL")
 distances = {}
 for name in names:
-    x = gaussian_batch(8, parameters.deep_width, generator=stream("first layer", name), draws=min(parameters.n_seeds, 20))
+    x = gaussian_batch(
+        8, parameters.deep_width, generator=stream("first layer", name), draws=min(parameters.n_seeds, 20)
+    )
     distances[name] = linear_networks.recentering_once_or_always(
         x, parameters.deep_width, layers_compared, Stages.parse(name), generator=stream("first layer weights", name)
     ).cpu()
@@ -313,7 +316,10 @@ run.judge("recentering-first-layer")
 # %% tags=["hide-input"]
 tolerance = 1e-6
 deep_names = ("none", "RC", "RMS", "STD", "RC+RS")
-deep_depths = sorted({round(parameters.deep_depth ** (k / 24)) for k in range(25)} | {parameters.deep_depth // 10, parameters.deep_depth // 3})
+deep_depths = sorted(
+    {round(parameters.deep_depth ** (k / 24)) for k in range(25)}
+    | {parameters.deep_depth // 10, parameters.deep_depth // 3}
+)
 deep_curves = {}
 for name in progress(deep_names, "readings"):
     x = gaussian_batch(4, parameters.deep_width, generator=stream("deep", name), draws=parameters.n_seeds)
@@ -333,7 +339,9 @@ for name, curves in deep_curves.items():
     }
 run.record("deep", deep)
 begin, end = (deep_depths.index(parameters.deep_depth // part) for part in (10, 3))
-rates = (deep_curves["none"].spread[end] - deep_curves["none"].spread[begin]).cpu() / (deep_depths[end] - deep_depths[begin])
+rates = (deep_curves["none"].spread[end] - deep_curves["none"].spread[begin]).cpu() / (
+    deep_depths[end] - deep_depths[begin]
+)
 run.record(
     "spread_rate",
     {
@@ -347,15 +355,29 @@ run.record(
 tied = tied_batch(6, parameters.deep_width, [3, 2], generator=stream("tied"), draws=parameters.n_seeds)
 tied_rank = {
     name: linear_networks.linear_curves(
-        tied, parameters.deep_width, [1, 30], Stages.parse(name), relative_tolerance=1e-9, generator=stream("tied weights", name)
+        tied,
+        parameters.deep_width,
+        [1, 30],
+        Stages.parse(name),
+        relative_tolerance=1e-9,
+        generator=stream("tied weights", name),
     ).rank.max()
     for name in deep_names
 }
 run.record("tied_rank", {name: int(rank) for name, rank in tied_rank.items()})
 run.record("tied_distinct", 3)
 figures.table(
-    [[name, *(deep[name][key] for key in ("mean_rank", "full_rank_share", "mean_angle_deg", "mean_gap"))] for name in deep_names],
-    header=["stages", "mean numerical rank", "share of full rank", "mean pairwise angle (degrees)", "mean orthogonality gap"],
+    [
+        [name, *(deep[name][key] for key in ("mean_rank", "full_rank_share", "mean_angle_deg", "mean_gap"))]
+        for name in deep_names
+    ],
+    header=[
+        "stages",
+        "mean numerical rank",
+        "share of full rank",
+        "mean pairwise angle (degrees)",
+        "mean orthogonality gap",
+    ],
     caption=f"Linear networks at depth {parameters.deep_depth}, n = 4, width {parameters.deep_width}.",
 )
 for key in ("measured", "predicted", "standard_error"):
@@ -374,14 +396,21 @@ figures.curves(
     axes[0, 0], deep_depths, [(name, np.median(shown[name], axis=1)) for name in shown],
     bands=[np.quantile(shown[name], [0.1, 0.9], axis=1) for name in shown],
 )  # fmt: skip
-line = np.median(shown["none"][0]) + linear_theory.spread_rate(4, parameters.deep_width) / math.log(10) * (np.array(deep_depths) - 1)
+line = np.median(shown["none"][0]) + linear_theory.spread_rate(4, parameters.deep_width) / math.log(10) * (
+    np.array(deep_depths) - 1
+)
 axes[0, 0].plot(deep_depths, np.minimum(line, 17), ":", color="#555555", label="none, theory")
 axes[0, 0].set(xscale="log", xlabel="depth", ylabel="$\\log_{10}(s_1/s_4)$")
 axes[0, 0].legend()
 figures.show(figure)
 
 # %% tags=["hide-input"]
-run.judge("plain-linear-networks-collapse", "rescaling-keeps-full-rank", "standard-deviation-without-recentering-collapses", "linear-rank-ceiling")
+run.judge(
+    "plain-linear-networks-collapse",
+    "rescaling-keeps-full-rank",
+    "standard-deviation-without-recentering-collapses",
+    "linear-rank-ceiling",
+)
 
 # %% [markdown]
 # *Without stages* the measured rate is {glue:text}`spread-measured:.5f` a layer (standard error {glue:text}`spread-standard-error:.5f`), theory says
@@ -459,7 +488,8 @@ run.judge("plain-linear-networks-collapse", "rescaling-keeps-full-rank", "standa
 # %% tags=["hide-input"]
 ratios = [1.0, 3.0, 1e3, 1e8, 1e12, 1e-20]
 root_errors = [
-    abs(np.divide(*linear_theory.rescaled_linear_map(np.array([ratio, 1.0]))) / math.sqrt(ratio) - 1) for ratio in ratios
+    abs(np.divide(*linear_theory.rescaled_linear_map(np.array([ratio, 1.0]))) / math.sqrt(ratio) - 1)
+    for ratio in ratios
 ]
 run.record("largest_square_root_error", max(root_errors))
 multiplier_errors = []
@@ -471,19 +501,28 @@ for n in parameters.batch_sizes:
 run.record("largest_multiplier_error", max(multiplier_errors))
 
 cosine = 0.999
-aligned_widths = sorted({min(parameters.widths), sorted(parameters.widths)[len(parameters.widths) // 2], max(parameters.widths)})
+aligned_widths = sorted(
+    {min(parameters.widths), sorted(parameters.widths)[len(parameters.widths) // 2], max(parameters.widths)}
+)
 aligned_depths = list(range(1, 26))
 aligned_draws = min(parameters.n_seeds, 40)
 aligned = {}
 for width in progress(aligned_widths, "aligned batches"):
     x = symmetric_batch(4, max(width, 4), cosine=cosine, generator=stream("aligned", width), draws=aligned_draws)
     aligned[width] = linear_networks.linear_curves(
-        x, width, aligned_depths, Stages.parse("RMS"), relative_tolerance=tolerance, generator=stream("aligned weights", width)
+        x,
+        width,
+        aligned_depths,
+        Stages.parse("RMS"),
+        relative_tolerance=tolerance,
+        generator=stream("aligned weights", width),
     ).gap.cpu()
 path = linear_theory.rescaled_gap_path(np.array([1 + 3 * cosine] + 3 * [1 - cosine]), aligned_depths[-1])
 widest = aligned[aligned_widths[-1]]
 half = int(np.argmin(np.abs(path[1:] - path[0] / 2)))
-run.record("aligned", {width: {"depths": aligned_depths, "mean_gap": gaps.mean(dim=1)} for width, gaps in aligned.items()})
+run.record(
+    "aligned", {width: {"depths": aligned_depths, "mean_gap": gaps.mean(dim=1)} for width, gaps in aligned.items()}
+)
 run.record("aligned_gap_first", path[0])
 run.record("aligned_gap_last", float(widest[-1].mean()))
 run.record("wide_path_deviation", float(widest[half].mean() - path[half + 1]))
@@ -501,7 +540,9 @@ figures.curves(
     bands=[(means[width] - 2 * errors[width], means[width] + 2 * errors[width]) for width in aligned_widths],
 )  # fmt: skip
 axes[0, 0].plot(range(len(path)), path, color="black", lw=1.2, label="infinite width")
-axes[0, 0].set(yscale="log", ylim=(min(m.min() for m in means.values()) / 3, 1.2), xlabel="depth", ylabel="orthogonality gap")
+axes[0, 0].set(
+    yscale="log", ylim=(min(m.min() for m in means.values()) / 3, 1.2), xlabel="depth", ylabel="orthogonality gap"
+)
 axes[0, 0].legend()
 figures.show(figure)
 
@@ -540,7 +581,9 @@ run.judge("infinite-width-map-of-rescaling")
 cells = []
 for n in parameters.batch_sizes:
     for width in progress(sorted(w for w in parameters.widths if w >= n), f"stationary gaps, n = {n}"):
-        gaps = linear_networks.stationary_gaps(n, width, draws=parameters.n_seeds, generator=stream("floor", n, width)).cpu()
+        gaps = linear_networks.stationary_gaps(
+            n, width, draws=parameters.n_seeds, generator=stream("floor", n, width)
+        ).cpu()
         mean, _ = linear_theory.stationary_gap(n, width)
         cells.append(
             {
@@ -559,19 +602,26 @@ exponents = {}
 for n in parameters.batch_sizes:
     used = [cell for cell in cells if cell["n"] == n and cell["width"] >= 16 * n]
     if len(used) >= 3:
-        exponent, error = linear_networks.power_law(*([cell[key] for cell in used] for key in ("width", "mean", "standard_error")))
+        exponent, error = linear_networks.power_law(
+            *([cell[key] for cell in used] for key in ("width", "mean", "standard_error"))
+        )
         exponents[n] = {"exponent": exponent, "standard_error": error, "widths": len(used)}
 run.record("exponents", exponents)
 four = [cell for cell in cells if cell["n"] == 4 and cell["wide"]]
 weights = np.array([(cell["mean"] / cell["standard_error"]) ** 2 for cell in four])
 coefficients = np.array([cell["mean"] * math.sqrt(cell["width"]) for cell in four])
 run.record("coefficient_at_four", float(np.average(coefficients, weights=weights)) if four else None)
-run.record("coefficient_at_four_error", float(np.average(coefficients, weights=weights) / math.sqrt(weights.sum())) if four else None)
+run.record(
+    "coefficient_at_four_error",
+    float(np.average(coefficients, weights=weights) / math.sqrt(weights.sum())) if four else None,
+)
 run.record("theory_coefficient_at_four", linear_theory.stationary_gap(4, 1)[0])
 run.glue("theory-coefficient-four", "theory_coefficient_at_four")
-for key, expression in (("coefficient-four", "coefficient_at_four"), ("coefficient-four-error", "coefficient_at_four_error")):
-    with contextlib.suppress(NotMeasured):  # a run without a batch of four has nothing to glue
-        run.glue(key, expression)
+for key, expression in (
+    ("coefficient-four", "coefficient_at_four"),
+    ("coefficient-four-error", "coefficient_at_four_error"),
+):
+    run.glue(key, expression, optional=True)  # a run without a batch of four has nothing to glue
 
 # %% mystnb={"figure": {"caption": "The floor of the orthogonality gap against width, both logarithmic. Symbols: simulated, mean over networks; their standard errors are smaller than the symbols where not drawn. Lines: {eq}`eq-01-floor`, without any fitted constant. The right ends of the lines name the batch size.", "name": "fig-01-floor"}, "image": {"alt": "One falling straight line for each batch size, of slope minus one half on logarithmic axes, larger batches above smaller ones. The simulated points lie on the lines, slightly above them where the width is only a few times the batch size."}} tags=["hide-input"]
 figure, axes = figures.new_figure(height=3.8)

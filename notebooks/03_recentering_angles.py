@@ -40,18 +40,20 @@ n_seeds = 50
 from bnlib.parameters import check, integer, integers
 
 parameters = check(
-    globals(), batch_sizes=integers(minimum=2), width=integer(minimum=1), depth=integer(minimum=1), n_seeds=integer(minimum=1)
+    globals(),
+    batch_sizes=integers(minimum=2),
+    width=integer(minimum=1),
+    depth=integer(minimum=1),
+    n_seeds=integer(minimum=1),
 )
 
 # %% tags=["hide-input"]
-import contextlib
 import math
 
 import numpy as np
 import torch
 
-from bnlib import activity, angles, figures, kernels, records, seeds
-from bnlib.criteria import NotMeasured
+from bnlib import activity, angles, figures, kernels, records
 from bnlib.data import symmetric_batch
 from bnlib.ensembles import propagate
 from bnlib.geometry import mean_pairwise_angle
@@ -70,17 +72,6 @@ run.record("batch_sizes", sizes)
 run.record("reference_n", reference)
 run.record("pictured_n", pictured)
 run.record("largest_n", largest)
-
-
-def generator(*labels):
-    """An independent stream for one part of this run."""
-    return seeds.generator(parameters.seed, *labels, device=parameters.device)
-
-
-def glue(name, expression):
-    """Glue a number; a run at a degenerate size, where nothing was measured, has nothing to glue."""
-    with contextlib.suppress(NotMeasured):
-        run.glue(name, expression)
 
 
 # %% [markdown]
@@ -143,7 +134,7 @@ def simulate(name, n):
     """One cell: angles at a grid of depths, with statistics over the draws, in degrees."""
     curves = angles.angle_curves(
         n, parameters.width, parameters.depth, STAGES[name], draws=parameters.n_seeds,
-        generator=generator("angles", name, n),
+        generator=run.generator("angles", name, n),
         depths=sorted({*angles.depth_grid(parameters.depth), min(10, parameters.depth)}),
     )  # fmt: skip
     mean = angles.draw_statistics(torch.rad2deg(curves.mean_angle))
@@ -193,8 +184,8 @@ for value, field in (
     run.record(value, {name: {n: cell[field] for n, cell in row.items()} for name, row in by_stage.items()})
 run.record("curves", {name: {n: simulated[name, n] for n in sizes} for name in STAGES})
 for short, name in (("nl", "NL"), ("rms", "RMS+NL"), ("std", "STD+NL"), ("rc", "RC+NL"), ("bn", "RC+RS+NL")):
-    glue(f"{short}-largest", f"mean_angle_deg['{name}']['{largest}']")
-    glue(f"{short}-reference", f"mean_angle_deg['{name}']['{reference}']")
+    run.glue(f"{short}-largest", f"mean_angle_deg['{name}']['{largest}']", optional=True)
+    run.glue(f"{short}-reference", f"mean_angle_deg['{name}']['{reference}']", optional=True)
 
 # %% [markdown]
 # ## The five rows, measured
@@ -215,7 +206,12 @@ for panel, n in enumerate((reference, largest)):
         ax.fill_between(found["depths"], low, high, color=style["color"], alpha=0.18, linewidth=0)
         if (path := angles.wide_angle_path(STAGES[name], n, parameters.depth)) is not None:
             ax.plot(np.arange(1, parameters.depth + 1), np.degrees(path[1:]), color="black", linewidth=0.7, zorder=0)
-    ax.set(xscale="log", ylim=(0, 95), ylabel="mean pairwise angle (degrees)", title=f"batch of {n}, width {parameters.width}")
+    ax.set(
+        xscale="log",
+        ylim=(0, 95),
+        ylabel="mean pairwise angle (degrees)",
+        title=f"batch of {n}, width {parameters.width}",
+    )
 axes[-1, 0].set_xlabel("depth (linear layers)")
 handles, labels = axes[0, 0].get_legend_handles_labels()
 figure.legend(handles, labels, loc="outside upper center", ncols=3)
@@ -242,7 +238,12 @@ for index, name in enumerate(STAGES):
     else:
         limits = [math.degrees(angles.limit_angle(STAGES[name], n)) for n in grid]
         ax.plot(grid, limits, color=style["color"], linestyle=style["linestyle"], linewidth=1.1)
-ax.set(xscale="log", ylim=(-3, 95), xlabel="batch size n", ylabel=f"mean pairwise angle at depth {parameters.depth} (degrees)")
+ax.set(
+    xscale="log",
+    ylim=(-3, 95),
+    xlabel="batch size n",
+    ylabel=f"mean pairwise angle at depth {parameters.depth} (degrees)",
+)
 ticks = sorted({2, *sizes, 2 * largest})
 ax.set_xticks(ticks, [str(n) for n in ticks])
 ax.minorticks_off()
@@ -252,10 +253,26 @@ figures.show(figure)
 # %% tags=["hide-input"]
 figures.table(
     [
-        (c["stages"], c["n"], c["mean_deg"], c["standard_error_deg"], c["median_deg"], c["theory_at_depth_deg"], c["theory_deg"])
+        (
+            c["stages"],
+            c["n"],
+            c["mean_deg"],
+            c["standard_error_deg"],
+            c["median_deg"],
+            c["theory_at_depth_deg"],
+            c["theory_deg"],
+        )
         for c in cells
     ],
-    header=("stages", "n", "mean angle (°)", "standard error (°)", "median (°)", "infinite width, same depth (°)", "infinite width and depth (°)"),
+    header=(
+        "stages",
+        "n",
+        "mean angle (°)",
+        "standard error (°)",
+        "median (°)",
+        "infinite width, same depth (°)",
+        "infinite width and depth (°)",
+    ),
     caption=f"Mean pairwise angle at depth {parameters.depth}, width {parameters.width}, {parameters.n_seeds} draws.",
 )
 
@@ -280,7 +297,9 @@ one_layer = []
 for name in ("NL", "RMS+NL", "STD+NL", "RC+RS+NL"):
     for degrees in (10, 30, 60, 90):
         batch = symmetric_batch(8, 8, cosine=math.cos(math.radians(degrees)), draws=6).to(parameters.device)
-        state = next(propagate(batch, ONE_LAYER_WIDTH, 1, STAGES[name], generator=generator("one layer", name, degrees)))
+        state = next(
+            propagate(batch, ONE_LAYER_WIDTH, 1, STAGES[name], generator=run.generator("one layer", name, degrees))
+        )
         measured = angles.draw_statistics(torch.rad2deg(mean_pairwise_angle(state.x)))
         one_layer.append(
             {
@@ -307,7 +326,13 @@ for index, (name, after) in enumerate(maps.items()):
     style = figures.line_style(index)
     ax.plot(np.degrees(before), np.degrees(after), label=name, color=style["color"], linestyle=style["linestyle"])
     points = [m for m in one_layer if m["stages"] in (name, name[-len("RC+RS+NL") :])]
-    ax.plot([m["before_deg"] for m in points], [m["simulated_deg"] for m in points], color=style["color"], marker=style["marker"], linestyle="none")
+    ax.plot(
+        [m["before_deg"] for m in points],
+        [m["simulated_deg"] for m in points],
+        color=style["color"],
+        marker=style["marker"],
+        linestyle="none",
+    )
 ax.set(xlim=(0, 98), ylim=(0, 98), xlabel="angle before the layer (degrees)", ylabel="angle after the layer (degrees)")
 figure.legend(*ax.get_legend_handles_labels(), loc="outside upper center", ncols=2)
 figures.show(figure)
@@ -515,7 +540,7 @@ for n in sizes:
     for narrow in std_widths:
         curves = angles.angle_curves(
             n, narrow, parameters.depth, STAGES["STD+NL"], draws=std_draws,
-            generator=generator("std widths", n, narrow), depths=[parameters.depth],
+            generator=run.generator("std widths", n, narrow), depths=[parameters.depth],
         )  # fmt: skip
         found = angles.draw_statistics(torch.rad2deg(curves.mean_angle[0]))
         std_cells.append(
@@ -533,7 +558,7 @@ run.record("std_draws", std_draws)
 narrow, wider = max(2, parameters.width // 4), 4 * parameters.width
 traces = angles.widened_angles(
     pictured, narrow, parameters.depth, STAGES["STD+NL"], wider=wider, more=parameters.depth,
-    draws=min(12, parameters.n_seeds), generator=generator("widened"),
+    draws=min(12, parameters.n_seeds), generator=run.generator("widened"),
 )  # fmt: skip
 widened_curve = angles.draw_statistics(torch.rad2deg(traces))
 change = angles.draw_statistics(traces[-1] / traces[parameters.depth - 1] - 1)
@@ -549,7 +574,7 @@ run.record(
     },
 )  # fmt: skip
 for key in ("width", "wider", "at_widening_deg", "first_wide_layer_deg", "at_end_deg"):
-    glue(f"widened-{key.replace('_', '-')}", f"widened['{key}']")
+    run.glue(f"widened-{key.replace('_', '-')}", f"widened['{key}']", optional=True)
 
 # %% mystnb={"figure": {"caption": "Division by the standard deviation without recentering. Top: mean angle in degrees at the last layer, by batch size and width; last column, infinite width (blank for fewer than four samples; blank elsewhere where every draw had a sample of norm zero). Where to look: cells below the diagonal, where the batch is not small against the width. Bottom: the angle in a narrow network, continued from the dashed line on in a wide one; mean and band from the 10 % to the 90 % quantile of the draws.", "name": "fig-03-std"}, "image": {"alt": "Above, a table in colours of angles by batch size and width: near zero for small batches in wide networks, tens of degrees where the batch is comparable to the width, small throughout in the column for infinite width. Below, a curve that levels off in the narrow network and falls after the layers become wide."}} tags=["hide-input"]
 figure, axes = figures.new_figure(rows=2, height=3.3)
@@ -568,7 +593,12 @@ layers = np.arange(1, 2 * parameters.depth + 1)
 ax.plot(layers, widened_curve.mean, color=figures.COLORS[0])
 ax.fill_between(layers, widened_curve.q10, widened_curve.q90, color=figures.COLORS[0], alpha=0.2, linewidth=0)
 ax.axvline(parameters.depth, color="black", linestyle="--", linewidth=1)
-ax.set(ylim=(0, None), xlabel="depth (linear layers)", ylabel="mean pairwise angle (degrees)", title=f"batch of {pictured}: width {narrow}, then {wider}")
+ax.set(
+    ylim=(0, None),
+    xlabel="depth (linear layers)",
+    ylabel="mean pairwise angle (degrees)",
+    title=f"batch of {pictured}: width {narrow}, then {wider}",
+)
 figures.show(figure)
 
 # %% [markdown]
@@ -576,7 +606,12 @@ figures.show(figure)
 # {glue:text}`reference-n` at the width of this page, the mean at the last layer is {glue:text}`std-reference:.1e`°; for {glue:text}`largest-n` it is {glue:text}`std-largest:.1f`°.
 
 # %% tags=["hide-input"]
-run.judge("std-without-rc-collapses", "std-without-rc-slow-at-finite-width", "std-asymmetry-kept-up-by-fluctuations", "essay-sixty-degrees-std")
+run.judge(
+    "std-without-rc-collapses",
+    "std-without-rc-slow-at-finite-width",
+    "std-asymmetry-kept-up-by-fluctuations",
+    "essay-sixty-degrees-std",
+)
 
 # %% [markdown]
 # ## Recentering without rescaling: 75° for a while
@@ -612,15 +647,35 @@ for n in sizes:
 run.record("recentered_states", recentered_states)
 figures.table(
     [(s["n"], s["early_deg"], s["mean_deg"], s["symmetric_deg"], s["escaped_deg"]) for s in recentered_states],
-    header=("n", f"depth {min(10, parameters.depth)} (°)", f"depth {parameters.depth} (°)", "symmetric state (°)", "escaped state (°)"),
+    header=(
+        "n",
+        f"depth {min(10, parameters.depth)} (°)",
+        f"depth {parameters.depth} (°)",
+        "symmetric state (°)",
+        "escaped state (°)",
+    ),
     caption="RC+NL, mean pairwise angle: simulated at two depths, and in the two infinite-width states (a dash where there is none).",
 )
 figures.table(
     [
-        (s["n"], s["outlier_deg"], s["cluster_deg"], s["escaped_cluster_deg"], s["top_over_second"], s["escaped_norm_ratio"])
+        (
+            s["n"],
+            s["outlier_deg"],
+            s["cluster_deg"],
+            s["escaped_cluster_deg"],
+            s["top_over_second"],
+            s["escaped_norm_ratio"],
+        )
         for s in recentered_states
     ],
-    header=("n", "largest to mean of others (°)", "among the others (°)", "the same, escaped state (°)", "largest / second norm", "the same, escaped state"),
+    header=(
+        "n",
+        "largest to mean of others (°)",
+        "among the others (°)",
+        "the same, escaped state (°)",
+        "largest / second norm",
+        "the same, escaped state",
+    ),
     caption=f"RC+NL at depth {parameters.depth}: the sample of largest norm and the others, medians over the draws, beside the escaped state.",
 )
 run.judge("recentered-angle-is-transient", "essay-seventy-five-degrees-rc")
@@ -637,8 +692,16 @@ run.judge("recentered-angle-is-transient", "essay-seventy-five-degrees-rc")
 picture_depths = sorted({max(1, parameters.depth // 10), max(1, parameters.depth // 3), parameters.depth})
 pictures = []
 for name, wanted in (("RC+NL", picture_depths), ("RC+RS+NL", [parameters.depth])):
-    batch = torch.randn(pictured, max(2, parameters.width), generator=generator("picture", "batch"), dtype=torch.float64, device=parameters.device)
-    for state in propagate(batch, max(2, parameters.width), parameters.depth, STAGES[name], generator=generator("picture", name)):
+    batch = torch.randn(
+        pictured,
+        max(2, parameters.width),
+        generator=run.generator("picture", "batch"),
+        dtype=torch.float64,
+        device=parameters.device,
+    )
+    for state in propagate(
+        batch, max(2, parameters.width), parameters.depth, STAGES[name], generator=run.generator("picture", name)
+    ):
         if state.depth in wanted:
             plane = activity.largest_sample_plane(state.x)
             norms = state.gram.diagonal().sqrt().sort(descending=True).values
@@ -652,11 +715,11 @@ for name, wanted in (("RC+NL", picture_depths), ("RC+RS+NL", [parameters.depth])
             )  # fmt: skip
 run.record("pictures", pictures)
 deep = {p["stages"]: index for index, p in enumerate(pictures) if p["depth"] == parameters.depth}
-glue("picture-rc-ratio", f"pictures[{deep['RC+NL']}]['top_over_second']")
-glue("picture-bn-ratio", f"pictures[{deep['RC+RS+NL']}]['top_over_second']")
+run.glue("picture-rc-ratio", f"pictures[{deep['RC+NL']}]['top_over_second']", optional=True)
+run.glue("picture-bn-ratio", f"pictures[{deep['RC+RS+NL']}]['top_over_second']", optional=True)
 rc_rows = {s["n"]: index for index, s in enumerate(recentered_states)}
-glue("ratio-rc", f"recentered_states[{rc_rows[pictured]}]['top_over_second']")
-glue("ratio-bn", f"recentered_states[{rc_rows[pictured]}]['top_over_second_with_rescaling']")
+run.glue("ratio-rc", f"recentered_states[{rc_rows[pictured]}]['top_over_second']", optional=True)
+run.glue("ratio-bn", f"recentered_states[{rc_rows[pictured]}]['top_over_second_with_rescaling']", optional=True)
 
 # %% mystnb={"figure": {"caption": "One batch, seen in the plane of its largest sample (star, at (1, 0) by construction) and the mean of the others (circles), in units of the largest norm: recentering without rescaling at three depths, and full batch norm at the last one. In each panel, the share of the others' squared norm that lies in the plane. Where to look: how far from the origin the circles are, and how far apart.", "name": "fig-03-escape"}, "image": {"alt": "Four panels with one star at one on the horizontal axis and a cloud of circles. With recentering alone the circles are spread widely at the first depth and shrink, at the last depth, to a small group at the origin, straight above it; with full batch norm at the same depth they are spread as at the first depth."}} tags=["hide-input"]
 figure, axes = figures.new_figure(rows=2, columns=2, height=2.5, sharex=True, sharey=True)
@@ -668,7 +731,11 @@ for ax, picture in zip(axes.flat, pictures, strict=False):
     ax.axhline(0, color="#888888", linewidth=0.8)
     ax.axvline(0, color="#888888", linewidth=0.8)
     share = "none" if picture["captured"] is None else f"{100 * picture['captured']:.0f} %"
-    ax.set(title=f"{picture['stages']}, depth {picture['depth']}\nshare in the plane: {share}", xlim=(-0.25, 1.15), ylim=(-0.35, 1.05))
+    ax.set(
+        title=f"{picture['stages']}, depth {picture['depth']}\nshare in the plane: {share}",
+        xlim=(-0.25, 1.15),
+        ylim=(-0.35, 1.05),
+    )
 for ax in axes[-1]:
     ax.set_xlabel("along the largest sample")
 for ax in axes[:, 0]:
@@ -706,7 +773,12 @@ BINS = np.linspace(-4, 4, 65)
 found_activity, histograms, activity_statistics = [], {}, {}
 for name in STAGES:
     layer = activity.neuron_activity(
-        pictured, parameters.width, parameters.depth, STAGES[name], draws=activity_draws, generator=generator("activity", name)
+        pictured,
+        parameters.width,
+        parameters.depth,
+        STAGES[name],
+        draws=activity_draws,
+        generator=run.generator("activity", name),
     )
     statistics = activity.activity_statistics(layer)
     activity_statistics[name] = statistics
@@ -755,7 +827,9 @@ for row, name in enumerate(shown):
     entry = next(a for a in found_activity if a["stages"] == name)
     for column, place in enumerate(("before", "after")):
         ax = axes[row, column]
-        ax.bar(BINS[:-1], histograms[name][place], width=np.diff(BINS), align="edge", color=figures.COLORS[0], linewidth=0)
+        ax.bar(
+            BINS[:-1], histograms[name][place], width=np.diff(BINS), align="edge", color=figures.COLORS[0], linewidth=0
+        )
         skew = entry[f"skewness_{place}"]
         text = "skewness –" if skew is None else f"skewness {skew:.2f}"
         if place == "after":
@@ -771,13 +845,33 @@ figures.show(figure)
 # %% tags=["hide-input"]
 figures.table(
     [
-        (a["stages"], a["skewness_before"], a["skewness_before_standard_error"], a["skewness_after"], a["zero_fraction_after"], a["zero_fraction_after_standard_error"])
+        (
+            a["stages"],
+            a["skewness_before"],
+            a["skewness_before_standard_error"],
+            a["skewness_after"],
+            a["zero_fraction_after"],
+            a["zero_fraction_after_standard_error"],
+        )
         for a in found_activity
     ],
-    header=("stages", "skewness before ReLU", "standard error", "skewness after ReLU", "zeros after ReLU", "standard error"),
+    header=(
+        "stages",
+        "skewness before ReLU",
+        "standard error",
+        "skewness after ReLU",
+        "zeros after ReLU",
+        "standard error",
+    ),
     caption=f"Activities of the last layer, batch of {pictured}, pooled over neurons and samples; mean over {activity_draws} draws.",
 )
-run.judge("relu-zeros-half", "essay-histogram-before-nl", "essay-histogram-after-nl", "essay-skewness-after-nl", "essay-histograms-as-described")
+run.judge(
+    "relu-zeros-half",
+    "essay-histogram-before-nl",
+    "essay-histogram-after-nl",
+    "essay-skewness-after-nl",
+    "essay-histograms-as-described",
+)
 
 # %% [markdown]
 # ### Neuron by neuron
@@ -801,23 +895,46 @@ run.judge("relu-zeros-half", "essay-histogram-before-nl", "essay-histogram-after
 run.record("skewness_bound", activity.largest_skewness(pictured))
 run.record("unanimous_formula", 2 / (pictured + 1))
 quarter = range(math.ceil(pictured / 4), pictured - math.ceil(pictured / 4) + 1)
-run.record("middle_share", {name: sum(float(s.active_counts[:, k].mean()) for k in quarter) for name, s in activity_statistics.items()})
+run.record(
+    "middle_share",
+    {name: sum(float(s.active_counts[:, k].mean()) for k in quarter) for name, s in activity_statistics.items()},
+)
 run.record(
     "one_against_all_share",
-    {name: sum(float(s.active_counts[:, k].mean()) for k in {1, pictured - 1}) for name, s in activity_statistics.items()},
+    {
+        name: sum(float(s.active_counts[:, k].mean()) for k in {1, pictured - 1})
+        for name, s in activity_statistics.items()
+    },
 )
 run.record("mean_share", {a["stages"]: a["mean_share"] for a in found_activity})
 run.glue("skewness-bound", "skewness_bound")
 run.glue("unanimous-formula", "unanimous_formula")
 for short, name in (("nl", "NL"), ("rms", "RMS+NL"), ("rc", "RC+NL"), ("bn", "RC+RS+NL")):
-    glue(f"unanimous-{short}", f"unanimous_share['{name}']")
-    glue(f"skewness-{short}", f"neuron_skewness['{name}']")
-    glue(f"middle-{short}", f"middle_share['{name}']")
-    glue(f"mean-share-{short}", f"mean_share['{name}']")
-    glue(f"one-against-all-{short}", f"one_against_all_share['{name}']")
+    run.glue(f"unanimous-{short}", f"unanimous_share['{name}']", optional=True)
+    run.glue(f"skewness-{short}", f"neuron_skewness['{name}']", optional=True)
+    run.glue(f"middle-{short}", f"middle_share['{name}']", optional=True)
+    run.glue(f"mean-share-{short}", f"mean_share['{name}']", optional=True)
+    run.glue(f"one-against-all-{short}", f"one_against_all_share['{name}']", optional=True)
 figures.table(
-    [(a["stages"], None if a["mean_share"] is None else round(a["mean_share"], 6), a["unanimous_share"], run.values["one_against_all_share"][a["stages"]], a["neuron_skewness"], a["neuron_skewness_standard_error"]) for a in found_activity],
-    header=("stages", "share in the neurons' means", "unanimous neurons", "one against all", "skewness of a neuron", "standard error"),
+    [
+        (
+            a["stages"],
+            None if a["mean_share"] is None else round(a["mean_share"], 6),
+            a["unanimous_share"],
+            run.values["one_against_all_share"][a["stages"]],
+            a["neuron_skewness"],
+            a["neuron_skewness_standard_error"],
+        )
+        for a in found_activity
+    ],
+    header=(
+        "stages",
+        "share in the neurons' means",
+        "unanimous neurons",
+        "one against all",
+        "skewness of a neuron",
+        "standard error",
+    ),
     caption=f"Last layer before ReLU, neuron by neuron, batch of {pictured}; skewness as root mean square over neurons.",
 )
 
@@ -860,7 +977,14 @@ run.record("essay_pairs", essay_pairs)
 run.record("recentering_gain", gains)
 figures.table(
     [
-        (f"{p['without']} against {p['with']}", p["n"], bool(p["sixty"]), bool(p["seventy_five"]), g["gain_deg"], g["standard_error_deg"])
+        (
+            f"{p['without']} against {p['with']}",
+            p["n"],
+            bool(p["sixty"]),
+            bool(p["seventy_five"]),
+            g["gain_deg"],
+            g["standard_error_deg"],
+        )
         for p, g in zip(essay_pairs, gains, strict=True)
     ],
     header=("stages", "n", "60° without", "75° with", "gain by recentering (°)", "standard error (°)"),
@@ -962,7 +1086,10 @@ run.judge("essay-sixty-and-seventy-five", "essay-rc-larger-angles")
 
 # %% mystnb={"figure": {"caption": "For the next exercise: a figure as it might be shown in a talk, under the title “recentering removes the skew and the mass at zero”. It is drawn from the data of this page.", "name": "fig-03-flawed"}, "image": {"alt": "Two histograms beside each other with different axes. Left, titled without recentering, a tall bar at zero and a tail to the right; right, titled with recentering, a symmetric bell around zero."}} tags=["hide-input"]
 figure, axes = figures.new_figure(columns=2, height=2.5)
-for ax, name, place, title in ((axes[0, 0], "RMS+NL", "after", "without recentering"), (axes[0, 1], "RC+RS+NL", "before", "with recentering")):
+for ax, name, place, title in (
+    (axes[0, 0], "RMS+NL", "after", "without recentering"),
+    (axes[0, 1], "RC+RS+NL", "before", "with recentering"),
+):
     ax.bar(BINS[:-1], histograms[name][place], width=np.diff(BINS), align="edge", color=figures.COLORS[0], linewidth=0)
     ax.set(title=title, xlabel="activity", xlim=(-0.3, 4) if place == "after" else (-4, 4))
     ax.set_axisbelow(True)

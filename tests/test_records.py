@@ -86,6 +86,12 @@ def test_the_preset_is_read_off_the_parameters(clone, changes, preset):
     assert preset_of("99_tiny", {"seed": 0, "device": "cpu", "width": 8, "batch": ["1", "7/2"]} | changes) == preset
 
 
+def test_parts_of_a_run_have_streams_of_their_own(clone):
+    first, again, other = (torch.rand(3, generator=started(clone).generator("part", n)) for n in (1, 1, 2))
+    assert torch.equal(first, again)
+    assert not torch.equal(first, other)
+
+
 def test_a_verdict_that_lacks_its_measurement_is_inconclusive(clone):
     run = started(clone)
     run.judge()
@@ -114,6 +120,8 @@ def test_what_does_not_belong_is_refused(clone):
         run.glue("a:b", "angle")
     with pytest.raises(records.NotMeasured):
         run.glue("a", "gone")
+    run.glue("a", "gone", optional=True)
+    assert "a" not in run.values.get("glued", {})
 
 
 @pytest.mark.parametrize(
