@@ -3,6 +3,7 @@
 import os
 import random
 
+import jaxtyping
 import pytest
 
 
@@ -28,3 +29,12 @@ def generator(seed):
     import torch
 
     return torch.Generator().manual_seed(seed)
+
+
+@pytest.fixture
+def unchecked():
+    """Switch the annotations' run-time checks off, as for a user: the functions' own messages are tested."""
+    before = jaxtyping.config.jaxtyping_disable
+    jaxtyping.config.update("jaxtyping_disable", True)
+    yield
+    jaxtyping.config.update("jaxtyping_disable", before)

@@ -2,7 +2,6 @@
 
 from fractions import Fraction
 
-import jaxtyping
 import numpy as np
 import pytest
 
@@ -14,15 +13,6 @@ from bnlib.collinear import (
     null_vector,
     pairwise_angles,
 )
-
-
-@pytest.fixture
-def shapes_unchecked():
-    """Switch the annotations' run-time checks off, as for a user: the functions' own messages are tested."""
-    before = jaxtyping.config.jaxtyping_disable
-    jaxtyping.config.update("jaxtyping_disable", True)
-    yield
-    jaxtyping.config.update("jaxtyping_disable", before)
 
 
 def naive_function_rank(x: np.ndarray, rng: np.random.Generator) -> int:
@@ -110,7 +100,7 @@ def test_clearly_on_different_lines_is_cautious():
     assert not clearly_on_different_lines(np.array([[1.0, 0.0], [0.0, 0.0]]))
 
 
-@pytest.mark.usefixtures("shapes_unchecked")
+@pytest.mark.usefixtures("unchecked")
 @pytest.mark.parametrize(
     ("x", "message"),
     [

@@ -4,22 +4,11 @@ import gzip
 import math
 import struct
 
-import jaxtyping
 import numpy as np
 import pytest
 import torch
 
 from bnlib import data
-
-
-@pytest.fixture
-def unchecked():
-    """Let wrong types reach our own checks also where this run checks annotations."""
-    before = jaxtyping.config.jaxtyping_disable
-    jaxtyping.config.update("jaxtyping_disable", True)
-    yield
-    jaxtyping.config.update("jaxtyping_disable", before)
-
 
 # --- batches ----------------------------------------------------------------------------------------------------
 

@@ -3,7 +3,6 @@
 import itertools
 import math
 
-import jaxtyping
 import pytest
 import scipy.stats
 import torch
@@ -15,15 +14,6 @@ from bnlib.ensembles import choose_draw, gram_root, next_preactivation, propagat
 from bnlib.layers import Stages, apply_stages, recenter
 
 RC_NL = Stages.parse("RC+NL")
-
-
-@pytest.fixture
-def unchecked():
-    """Let wrong types reach our own checks also where this run checks annotations."""
-    before = jaxtyping.config.jaxtyping_disable
-    jaxtyping.config.update("jaxtyping_disable", True)
-    yield
-    jaxtyping.config.update("jaxtyping_disable", before)
 
 
 # --- the root ---------------------------------------------------------------------------------------------------

@@ -3,7 +3,6 @@
 import itertools
 import math
 
-import jaxtyping
 import mpmath
 import pytest
 import torch
@@ -11,15 +10,6 @@ import torch
 from bnlib import geometry as geo
 
 PI = math.pi
-
-
-@pytest.fixture
-def unchecked():
-    """Let wrong types reach our own checks also where this run checks annotations."""
-    before = jaxtyping.config.jaxtyping_disable
-    jaxtyping.config.update("jaxtyping_disable", True)
-    yield
-    jaxtyping.config.update("jaxtyping_disable", before)
 
 
 def batch(generator, *shape, scale=1.0):

@@ -2,22 +2,12 @@
 
 import math
 
-import jaxtyping
 import pytest
 import torch
 
 from bnlib.layers import Stages, apply_stages, check_batch, recenter, relu, rescale
 
 ALL_NAMES = ["none", "NL", "RC", "RMS", "STD", "RC+NL", "RC+RS", "RMS+NL", "STD+NL", "RC+RS+NL"]
-
-
-@pytest.fixture
-def unchecked():
-    """Let wrong types reach our own checks also where this run checks annotations."""
-    before = jaxtyping.config.jaxtyping_disable
-    jaxtyping.config.update("jaxtyping_disable", True)
-    yield
-    jaxtyping.config.update("jaxtyping_disable", before)
 
 
 def batch(generator, *shape, scale=1.0, shift=0.0):

@@ -3,22 +3,12 @@
 import itertools
 import math
 
-import jaxtyping
 import numpy as np
 import pytest
 
 from bnlib.collinear import attainable_rank
 from bnlib.planar_gamma import gamma_planar, nonzero_probability, sectors, small_gamma_probability
 from tests.gamma_oracle import antipodal_pairs, least_nonzero_probability, planar_cones
-
-
-@pytest.fixture
-def shapes_unchecked():
-    """Switch the annotations' run-time checks off, as for a user: the functions' own messages are tested."""
-    before = jaxtyping.config.jaxtyping_disable
-    jaxtyping.config.update("jaxtyping_disable", True)
-    yield
-    jaxtyping.config.update("jaxtyping_disable", before)
 
 
 def on_circle(angles, lengths=1.0) -> np.ndarray:
@@ -163,7 +153,7 @@ def test_law_of_gamma_for_three_samples_is_exact(seed):
         assert small_gamma_probability(3, level) == pytest.approx(expected, rel=0.1)
 
 
-@pytest.mark.usefixtures("shapes_unchecked")
+@pytest.mark.usefixtures("unchecked")
 @pytest.mark.parametrize(
     ("call", "message"),
     [
