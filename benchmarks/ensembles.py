@@ -36,23 +36,33 @@ def alternating_medians(*calls: Callable[[], object]) -> list[float]:
     return [statistics.median(times) for times in seconds]
 
 
-def draw_seconds(n: int, d: int, width: int, draws: int, recenter: bool) -> tuple[float, float]:
-    """Median seconds of one layer by dense weights and by the Gram root."""
-    generator = torch.Generator().manual_seed(0)
-    x = torch.randn(draws, n, d, generator=generator, dtype=torch.float64)
+def draw_seconds(n: int, d: int, width: int, recenter: bool) -> tuple[float, float]:
+    """Median seconds of one layer by dense weights and by the Gram root, a draw.
 
-    def call(draw):
+    A run of either side has as many draws as take about a fifth of a second, so that neither is a matter of luck.
+    """
+    generator = torch.Generator().manual_seed(0)
+
+    def call(draw, draws):
+        x = torch.randn(draws, n, d, generator=generator, dtype=torch.float64)
         return lambda: next_preactivation(x, width, generator=generator, draw=draw, recenter=recenter)
 
-    dense, root = alternating_medians(call("dense"), call("gram_root"))
-    return dense, root
+    counts = []
+    for draw in ("dense", "gram_root"):
+        once = call(draw, 1)
+        once()
+        start = time.perf_counter()
+        once()
+        counts.append(min(400, max(1, round(0.2 / (time.perf_counter() - start)))))
+    dense, root = alternating_medians(call("dense", counts[0]), call("gram_root", counts[1]))
+    return dense / counts[0], root / counts[1]
 
 
-def draw_rows(small: bool = False) -> list[Row]:
+def draw_rows() -> list[Row]:
     """The draws alone: same precision, same threads."""
     rows = []
-    for n, width, draws, wanted in ((32, 1000, 16, None), (64, 1000, 16, 6), (128, 1000, 8, None), (32, 4096, 3, 20)):
-        dense, root = draw_seconds(n, width, width, 2 if small else draws, recenter=True)
+    for n, width, wanted in ((32, 1000, None), (64, 1000, 6), (128, 1000, None), (32, 4096, 20)):
+        dense, root = draw_seconds(n, width, width, recenter=True)
         rows.append(
             (
                 f"one recentered layer, n = {n}, width {width}: dense / Gram root",
@@ -64,13 +74,12 @@ def draw_rows(small: bool = False) -> list[Row]:
     return rows
 
 
-def choice_rows(small: bool = False) -> list[Row]:
+def choice_rows() -> list[Row]:
     """Where dense weights are faster, and what `auto` costs against the better of the two."""
     rows = []
     for d in (64, 1000):
         for n in (d // 8, d // 4, d // 2, 3 * d // 4, d, 2 * d):
-            draws = 1 if small else max(1, min(200, 4_000_000 // (d * d)))
-            dense, root = draw_seconds(n, d, d, draws, recenter=False)
+            dense, root = draw_seconds(n, d, d, recenter=False)
             chosen = choose_draw(n, d, d)
             cost = (dense if chosen == "dense" else root) / min(dense, root)
             rows.append(
@@ -137,11 +146,11 @@ def main() -> None:
         default=1,
         help="threads for both sides of every ratio (default 1; two are slower on a busy machine)",
     )
-    parser.add_argument("--small", action="store_true", help="fewer draws, for a trial")
+    parser.add_argument("--small", action="store_true", help="a short trial")
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
     print(f"torch {torch.__version__}, float64, {options.threads} threads, median of {RUNS} alternating runs")
-    rows = draw_rows(options.small) + choice_rows(options.small)
+    rows = draw_rows() + ([] if options.small else choice_rows())
     rows += ensemble_rows(draws=10 if options.small else 100)
     if options.million:
         rows += million_rows()

@@ -257,10 +257,14 @@ def growth_rate(n: float | int, width: float | int = math.inf) -> float:
     At infinite width log(n^2/(n^2 - 2n + 2)). At width d, the m neurons with e.w < 0 carry the cluster and the others
     the odd sample, m binomial (d, 1/2): with independent chi-squares A, B of m and C of d - m degrees of freedom
 
-        |x_i' - x_j'|^2 ~ A,   |x_1' - nu'|^2 ~ ((n-1)^2 C + B) / n^2,   rate = E[log A - log(...)] given m >= 1,
+        |x_i' - x_j'|^2 ~ A,   |x_1' - nu'|^2 ~ ((n-1)^2 C + B) / n^2,
+        rate = E[log A - log(((n-1)^2 C + B) / n^2)]   given 1 <= m <= d - 1,
 
-    for differences orthogonal to e. E log of the sum is an integral of its Laplace transform, which is a d-th power. A
-    positive rate means that small differences inside the cluster grow on average in the logarithm.
+    for differences orthogonal to e. Without the condition the mean is -infinity: at m = 0, with probability 2^-d, the
+    cluster collapses exactly and for ever; m = d, its mirror image, is left out too. Then A and C have the same law and
+    the rate at d = 2 is 0. E log of the sum is an integral of its Laplace transform, which is a d-th power. A positive
+    rate means that small differences inside the cluster grow on average in the logarithm, as long as some neuron sees
+    the cluster and some the odd sample.
 
     Args:
         n: batch size, at least 3; any real number.
@@ -282,13 +286,13 @@ def growth_rate(n: float | int, width: float | int = math.inf) -> float:
     if isinstance(width, bool) or not isinstance(width, Integral) or width < 2:
         raise ValueError(f"width must be a whole number of neurons of at least 2 or infinity, got {width}.")
     m = n - 1.0
-    active = np.arange(1, width + 1)
+    active = np.arange(1, width)
     log_cluster = float((binom.pmf(active, width, 0.5) * (psi(active / 2.0) + math.log(2.0))).sum())
     # Frullani: log s = integral of (exp(-t) - exp(-t s)) / t dt, evenly spaced in x = log t
     x = np.arange(-45.0 - 2.0 * math.log(n) - math.log(width), 90.0 / width + 10.0, 0.1)
     t = np.exp(x)
     transform = ((1.0 / np.sqrt(1.0 + 2.0 * t * m * m) + 1.0 / np.sqrt(1.0 + 2.0 * t)) / 2.0) ** width
     log_distance = float(((np.exp(-t) - transform) * 0.1).sum())
-    none = 0.5**width  # no neuron carries the cluster: left out, on both sides
-    log_distance -= none * (2.0 * math.log(m) + float(psi(width / 2.0)) + math.log(2.0))
-    return (log_cluster - log_distance) / (1.0 - none) + 2.0 * math.log(n)
+    one_sided = 0.5**width  # m = 0 and m = d, left out on both sides
+    log_distance -= 2.0 * one_sided * (math.log(m) + float(psi(width / 2.0)) + math.log(2.0))
+    return (log_cluster - log_distance) / (1.0 - 2.0 * one_sided) + 2.0 * math.log(n)

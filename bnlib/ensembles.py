@@ -310,11 +310,15 @@ def _times_gaussian(left: Tensor, width: int, generator: torch.Generator, std: f
     columns = width if group > 1 else max(1, min(width, entries // inner))
     out = left.new_empty(draws, n, width)
     left = left * std
+    buffer = left.new_empty(
+        min(group, draws) * inner * columns
+    )  # used again: fresh memory costs as much as the product
     for first in range(0, draws, group):
         block = left[first : first + group]
         for start in range(0, width, columns):
             stop = min(start + columns, width)
-            z = gaussian(len(block), inner, stop - start, generator=generator, dtype=left.dtype)
+            z = buffer[: len(block) * inner * (stop - start)].view(len(block), inner, stop - start)
+            _fill_gaussian(z, generator)
             if columns == width:
                 torch.bmm(block, z, out=out[first : first + group])  # straight into its place
             else:
@@ -341,9 +345,16 @@ def gaussian(*shape: int, generator: torch.Generator, dtype: torch.dtype = torch
         torch.Size([2, 3])
     """
     out = torch.empty(shape, dtype=dtype, device=generator.device)
+    _fill_gaussian(out, generator)
+    return out
+
+
+def _fill_gaussian(out: Tensor, generator: torch.Generator) -> None:
+    """Overwrite a contiguous array with independent standard Gaussian numbers."""
     count = out.numel()
-    if dtype != torch.float64 or generator.device.type != "cpu" or count < _LEAST_BOX_MULLER:
-        return out.normal_(generator=generator)
+    if out.dtype != torch.float64 or out.device.type != "cpu" or count < _LEAST_BOX_MULLER:
+        out.normal_(generator=generator)
+        return
     flat, half = out.view(-1), count // 2
     flat.uniform_(generator=generator)
     radius, angle = flat[:half], flat[half : 2 * half]
@@ -353,7 +364,6 @@ def gaussian(*shape: int, generator: torch.Generator, dtype: torch.dtype = torch
     angle.cos_().mul_(radius)
     radius.mul_(sine)
     flat[2 * half :].normal_(generator=generator)  # the odd one
-    return out
 
 
 def _root(x: Tensor, k: Tensor, recenter: bool) -> Tensor:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 from jaxtyping import Float
-from scipy.stats import binom
+from scipy.stats import beta, binom
 
 CONFIDENCE = 0.95
 
@@ -108,28 +108,64 @@ def censored_quantile(times: Sequence[int | None], level: float) -> float | None
     return float(found) if math.isfinite(found) else None
 
 
-def onset_summary(onsets: Sequence[int | None], returned: Sequence[bool]) -> dict[str, Any]:
-    """Median, quartiles and counts of onsets of which some are censored.
+def share_interval(hits: int, draws: int) -> tuple[float | None, float | None]:
+    """Exact two-sided 95 percent interval of a share (Clopper and Pearson 1934).
+
+    Args:
+        hits: number of draws that had the property.
+        draws: number of draws, at least `hits`.
+
+    Returns:
+        Lower and upper end, or None for both if there are no draws.
+
+    Raises:
+        ValueError: a negative number, or more hits than draws.
+
+    Example:
+        >>> low, high = share_interval(0, 64)
+        >>> low, round(high, 3)
+        (0.0, 0.056)
+    """
+    if not 0 <= hits <= draws:
+        raise ValueError(f"hits is {hits} of {draws} draws; valid is a number from 0 to the number of draws.")
+    if draws == 0:
+        return None, None
+    tail = (1 - CONFIDENCE) / 2
+    low = float(beta.ppf(tail, hits, draws - hits + 1)) if hits > 0 else 0.0
+    high = float(beta.ppf(1 - tail, hits + 1, draws - hits)) if hits < draws else 1.0
+    return low, high
+
+
+def onset_summary(onsets: Sequence[int | None], returned: Sequence[bool], *, latest: int) -> dict[str, Any]:
+    """Median, quartiles and counts of onsets of which some are censored, and the share that was lost again.
 
     Args:
         onsets: layers, None for a censored draw; not empty.
         returned: whether each draw lost again what it had.
+        latest: last layer of an onset after which a return could still be seen; draws with a later onset say
+            nothing about returns.
 
     Returns:
         `median`, `low`, `high` (95 percent interval of the median), `quartile_1`, `quartile_3`, in layers,
-        None for "later than the run"; `draws`, `censored`, `returned`: numbers of draws.
+        None for "later than the run"; `draws`, `censored`, `settled` (onset at `latest` or before) and
+        `returned` (those of the settled that were lost): numbers of draws; `returned_low`, `returned_high`:
+        as `share_interval`, of the share of the settled draws that returned.
 
     Raises:
         ValueError: no draws, or lists of different lengths.
 
     Example:
-        >>> onset_summary([40, 50, 60, None, None], [False, True, False, False, False])["median"]
-        60.0
+        >>> found = onset_summary([40, 50, 60, None, None], [False, True, False, False, False], latest=50)
+        >>> found["median"], found["settled"], found["returned"]
+        (60.0, 2, 1)
     """
     if len(onsets) != len(returned):
         raise ValueError(f"returned has {len(returned)} entries; valid is one for each of the {len(onsets)} onsets.")
     quartile_1, median, quartile_3 = (censored_quantile(onsets, level) for level in (0.25, 0.5, 0.75))
     low, high = median_interval(_late(onsets))
+    settled = _late(onsets) <= latest
+    lost = int(np.sum(settled & np.asarray(returned, dtype=bool)))
+    returned_low, returned_high = share_interval(lost, int(settled.sum()))
     return {
         "median": median,
         "low": low,
@@ -138,7 +174,10 @@ def onset_summary(onsets: Sequence[int | None], returned: Sequence[bool]) -> dic
         "quartile_3": quartile_3,
         "draws": len(onsets),
         "censored": sum(onset is None for onset in onsets),
-        "returned": int(np.sum(returned)),
+        "settled": int(settled.sum()),
+        "returned": lost,
+        "returned_low": returned_low,
+        "returned_high": returned_high,
     }
 
 

@@ -409,15 +409,14 @@ def verdict_at(
 ) -> dict[str, Any]:
     """Apply the rules at one depth over all batch sizes and widths.
 
-    The claim speaks of large batches, so it survives if there is a batch size from which on every cell shows
-    the geometry and the norm ratio grows at least linearly. With `from_n` the smallest such batch size:
+    The claim speaks of large batches, so it gets the benefit of the doubt for small ones. Let `from_n` be the
+    smallest batch size such that every cell from it on holds and, at every width, the norm ratio grows at
+    least linearly from it on (a fit takes at least three batch sizes).
 
-    * no `from_n`: `refuted` if a cell of the largest batch size is known to fail, else `inconclusive`;
-    * `from_n` leaves fewer than three batch sizes: `inconclusive`, since growth cannot be judged;
-    * the exponent at some width is known to be below the threshold: `refuted`; it is not known to be within
-      the margin at some width: `inconclusive`;
-    * otherwise `confirmed` if `from_n` is the smallest batch size of the run, else `confirmed under
-      conditions`.
+    * `confirmed`: `from_n` is the smallest batch size of the run; `confirmed under conditions`: it is larger;
+    * `refuted`: a cell of the largest batch size is known to fail, or the growth is known to be slower than
+      linear, at some width, from every batch size on from which all cells hold and growth can be fitted;
+    * `inconclusive` otherwise.
 
     Args:
         all_details: as `details` returns them; those of other depths are ignored.
@@ -444,14 +443,12 @@ def verdict_at(
     sizes = sorted({detail["n"] for detail in here})
     statuses = [cell_status(detail, thresholds) for detail in here]
     by_size = {n: _worst(s for s, detail in zip(statuses, here, strict=True) if detail["n"] == n) for n in sizes}
-    from_n = None
-    for n in reversed(sizes):
-        if by_size[n] != "holds":
-            break
-        from_n = n
+    widths = {detail["width"] for detail in here}
+    growths = {n: _growth_status([row for row in rows if row["depth"] == depth], n, widths, thresholds) for n in sizes}
+    verdict, from_n = _verdict(by_size, growths)
     return {
         "depth": depth,
-        "verdict": _verdict(by_size, from_n, [row for row in rows if row["depth"] == depth], thresholds),
+        "verdict": verdict,
         "from_n": from_n,
         "failing": statuses.count("fails"),
         "undecided": statuses.count("undecided"),
@@ -459,15 +456,28 @@ def verdict_at(
     }
 
 
-def _verdict(
-    by_size: Mapping[int, Status], from_n: int | None, rows: Sequence[Mapping[str, Any]], thresholds: Thresholds
-) -> str:
-    if from_n is None:
-        return "refuted" if by_size[max(by_size)] == "fails" else "inconclusive"
-    exponents = [row for row in rows if row["from_n"] == from_n]
-    if any(row["high"] < thresholds.exponent for row in exponents):
-        return "refuted"
+def _growth_status(
+    rows: Sequence[Mapping[str, Any]], from_n: int, widths: set[int], thresholds: Thresholds
+) -> Status | None:
+    """Whether growth from a batch size on is at least linear at every width; None where there is no fit at all."""
+    found = [row for row in rows if row["from_n"] == from_n]
+    if not found:
+        return None
+    if any(row["high"] < thresholds.exponent for row in found):
+        return "fails"
     least = thresholds.exponent - thresholds.exponent_margin
-    if not exponents or any(row["low"] < least for row in exponents):
-        return "inconclusive"
-    return "confirmed" if from_n == min(by_size) else "confirmed under conditions"
+    known = {row["width"] for row in found if row["low"] >= least}
+    return "holds" if known == widths else "undecided"
+
+
+def _verdict(by_size: Mapping[int, Status], growths: Mapping[int, Status | None]) -> tuple[str, int | None]:
+    sizes = sorted(by_size)
+    if by_size[sizes[-1]] == "fails":
+        return "refuted", None
+    candidates = [n for n in sizes if all(by_size[m] == "holds" for m in sizes if m >= n) and growths[n] is not None]
+    from_n = next((n for n in candidates if growths[n] == "holds"), None)
+    if from_n is not None:
+        return ("confirmed" if from_n == sizes[0] else "confirmed under conditions"), from_n
+    if candidates and all(growths[n] == "fails" for n in candidates):
+        return "refuted", None
+    return "inconclusive", None

@@ -134,7 +134,7 @@ def sample_cluster_growth(
     """Log-growth over one layer of |x_1 - x_2|^2 / |x_0 - nu|^2, the squared size of the cluster, draw by draw.
 
     Rows 1 and 2 are two cluster samples, nu is the mean of all rows but row 0. Draws in which no neuron sees the two
-    samples (2^-width of them for a small cluster) are left out.
+    samples, which makes them equal, or none sees the odd sample, are left out (2^-width each for a small cluster).
 
     Args:
         x: batch, shape (n, d), n at least 3, the odd sample in row 0, rows 1 and 2 different.
@@ -163,7 +163,7 @@ def sample_cluster_growth(
     for y in _representations(x, width, draws, generator, draw, 2.0):
         inside = (y[1] - y[2]).square().sum(dim=-1)
         across = (y[0] - y[1:].mean(dim=0)).square().sum(dim=-1)
-        seen = inside > 0
+        seen = (inside > 0) & (y[0] > 0).any(dim=-1)
         logs.append((inside[seen] / across[seen] / before).log())
     return torch.cat(logs)
 

@@ -196,6 +196,33 @@ def uncentered_growth(n: int) -> float:
     return (n - 1) / (n - 3) if n > 3 else math.inf
 
 
+def lost_direction_factor(n: int, width: int) -> float:
+    """Growth a layer of a direction that is nearly lost, in a linear network rescaled by root mean squares.
+
+    Of n equal eigenvalues of the Gram matrix let one be much smaller than the others. A layer multiplies the energy
+    of its direction outside the span of the others, relative to the energy of each of them, by
+    ``(n-1)/(n-3) * (1 - (n-1)/width)`` in the mean: above 1 if and only if width > (n-1)^2 / 2.
+
+    Args:
+        n: batch size.
+        width: number of neurons, at least n.
+
+    Returns:
+        The factor; infinite for n <= 3.
+
+    Raises:
+        ValueError: n < 2, or width < n (the direction is lost at once).
+
+    Example:
+        >>> lost_direction_factor(5, 8), lost_direction_factor(16, 64) < 1 < lost_direction_factor(16, 128)
+        (1.0, True)
+    """
+    checked_batch_size(n, 2)
+    if not width >= n:
+        raise ValueError(f"width must be at least the batch size {n}, got {width}.")
+    return uncentered_growth(n) * (1 - (n - 1) / width)
+
+
 def _shares(eigenvalues: Float[np.ndarray, " n"]) -> Float[np.ndarray, " n"]:
     """Eigenvalues divided by their sum."""
     eigenvalues = np.asarray(eigenvalues, dtype=np.float64)

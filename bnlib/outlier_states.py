@@ -2,13 +2,16 @@
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
+from jaxtyping import Float
+from torch import Tensor
 
 from bnlib.data import symmetric_batch
 from bnlib.ensembles import propagate
-from bnlib.estimates import quantile
+from bnlib.estimates import median_interval, quantile
 from bnlib.kernels import relu_cosine
 from bnlib.layers import Stages
 
@@ -127,7 +130,7 @@ def _state(top: float, other: float, pair: float, cross: float, n: int) -> State
 
 def pushed(
     n: int, width: int, depth: int, stages: Stages, *, factor: float, draws: int, generator: torch.Generator
-) -> list[list[float | None]]:
+) -> dict[str, Any]:
     """Start from orthogonal samples of which one is longer than the others, and see whether it stays so.
 
     Args:
@@ -140,8 +143,11 @@ def pushed(
         generator: source of the weights.
 
     Returns:
-        Norm of that sample over the median norm of the others: quantiles 0.1, 0.5 and 0.9 over the draws at
-        every layer, a list of three lists; None where all the others are zero.
+        `curves`: norm of that sample over the median norm of the others, its quantiles 0.1, 0.5 and 0.9 over
+        the draws at every layer, a list of three lists, None where all the others are zero. After the last
+        layer, `end` and `angle_deg`: median over the draws of that ratio, and of the angle between the sample
+        and the mean of the others, degrees; with `end_low`, `end_high`, `angle_low`, `angle_high`, the ends
+        of their 95 percent intervals, None with fewer than six draws.
 
     Raises:
         ValueError: n < 3, a factor that is not positive, fewer than one draw, or as
@@ -149,8 +155,8 @@ def pushed(
 
     Example:
         >>> g = torch.Generator().manual_seed(0)
-        >>> middle = pushed(8, 256, 20, Stages.parse("RC+RS+NL"), factor=3.0, draws=5, generator=g)[1]
-        >>> middle[0] > 1.5 > middle[-1]
+        >>> found = pushed(8, 256, 20, Stages.parse("RC+RS+NL"), factor=3.0, draws=9, generator=g)
+        >>> found["curves"][1][0] > 1.5 > found["end_high"]
         True
     """
     if n < 3 or draws < 1:
@@ -165,4 +171,22 @@ def pushed(
         ordered = norms[:, 1:].sort(dim=-1).values
         middle = (ordered[:, (n - 2) // 2] + ordered[:, (n - 1) // 2]) / 2
         curves.append((norms[:, 0] / middle).double().cpu().numpy())
-    return [[quantile(layer, level) for layer in curves] for level in (0.1, 0.5, 0.9)]
+    angles = _angle_of_first(state.gram)
+    end_low, end_high = median_interval(curves[-1])
+    angle_low, angle_high = median_interval(angles)
+    return {
+        "curves": [[quantile(layer, level) for layer in curves] for level in (0.1, 0.5, 0.9)],
+        "end": quantile(curves[-1], 0.5),
+        "end_low": end_low,
+        "end_high": end_high,
+        "angle_deg": quantile(angles, 0.5),
+        "angle_low": angle_low,
+        "angle_high": angle_high,
+    }
+
+
+def _angle_of_first(k: Float[Tensor, "draws n n"]) -> np.ndarray:
+    """Angle between the first sample and the mean of the others, degrees; NaN where one of them is zero."""
+    cross, square = k[:, 0, 1:].mean(dim=-1), k[:, 1:, 1:].mean(dim=(-2, -1))
+    cosine = cross / (k[:, 0, 0] * square).sqrt()
+    return cosine.clamp(-1, 1).arccos().rad2deg().double().cpu().numpy()

@@ -43,27 +43,39 @@ class WaitingTimes:
     input_dim: int
 
     def cell(self) -> dict[str, object]:
-        """Return mean, standard error and the mean of n/γ over the same batches, as the results file holds them."""
+        """Return mean, standard error and the mean of n/γ over the same batches, as the results file holds them.
+
+        `bound` takes γ's lower bound and is at least the mean of n/γ, `bound_at_least` takes the upper one and is at
+        most that; they are equal where γ is known.
+        """
         mean, error = mean_and_error(self.times)
         bound = float((self.n / self.gamma_lower).mean()) if self.kind else None
+        at_least = float((self.n / self.gamma_upper).mean()) if self.kind else None
         return {
             "n": self.n,
             "input_dim": self.input_dim,
             "mean": mean,
             "standard_error": error,
             "bound": bound,
+            "bound_at_least": at_least,
             "bound_kind": self.kind,
         }
 
     def share(self) -> dict[str, object]:
-        """Return the mean over draws of T·γ/n (at most 1 by the theorem) and of T·γ (at least 1 where γ is exact)."""
+        """Return the mean over draws of T·γ/n (at most 1 by the theorem) and of T·γ (at least 1 where γ is exact).
+
+        `share_of_bound` takes γ's lower bound, `share_at_most` the upper one: the mean of T·γ/n lies between them.
+        """
         used, used_error = mean_and_error(self.times * self.gamma_lower / self.n)
+        most, most_error = mean_and_error(self.times * self.gamma_upper / self.n)
         over, over_error = mean_and_error(self.times * self.gamma_upper)
         return {
             "n": self.n,
             "input_dim": self.input_dim,
             "share_of_bound": used,
             "share_error": used_error,
+            "share_at_most": most,
+            "share_at_most_error": most_error,
             "over_lower_bound": over,
             "over_error": over_error,
             "median_gamma": float(np.median(self.gamma_lower)),

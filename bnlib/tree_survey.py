@@ -7,7 +7,7 @@ from fractions import Fraction
 import numpy as np
 
 from bnlib.exact import Batch, Geometry, parse_batch, sort_batch
-from bnlib.tree import isolation_depth, layers
+from bnlib.tree import geometry, grow, isolation_depth, layers
 from bnlib.tree_limit import isolated_energy, limit
 
 KINDS = ("gaussian", "integer", "tied", "symmetric", "chosen")
@@ -65,11 +65,12 @@ def theorem_10(batch: Batch) -> dict[str, int]:
 
     Returns:
         `values_start` (distinct values of the batch), `depth_reached` (first layer in which no neuron has more than
-        three values), `depth_bound` (`isolation_depth`, or 1 if that is 0), `values_after` (most distinct values of
-        a neuron in any layer from `depth_reached` to two layers past the bounds), `directions_excess` (most directions
-        of a layer, minus 3n - 4), `isolated_at` (first layer with a neuron that is on at the largest value only and
-        one that is on at the smallest value only; 0 if there is none up to two layers past both bounds),
-        `isolation_lost` (number of later layers without both).
+        three values; one more than the last layer if there is none), `depth_bound` (`isolation_depth`, or 1 if that
+        is 0), `values_after` (most distinct values of a neuron in any layer from `depth_bound` to two layers past
+        both bounds), `directions_excess` (most directions of a layer, minus 3n - 4), `isolated_at` (first layer with
+        a neuron that is on at the largest value only and one that is on at the smallest value only; one more than the
+        last layer if there is none), `isolation_bound` (`isolation_depth` with `extremes`, or 1 if that is 0),
+        `isolation_lost` (number of layers after `isolated_at` without both).
 
     Raises:
         ValueError: if the batch is not valid.
@@ -78,21 +79,25 @@ def theorem_10(batch: Batch) -> dict[str, int]:
         >>> theorem_10([0, 1, 2, 8])["values_after"]
         3
     """
-    bound = max(isolation_depth(batch), 1)
+    bound, isolated = max(isolation_depth(batch), 1), max(isolation_depth(batch, extremes=True), 1)
     found = dict.fromkeys(("depth_reached", "values_after", "isolated_at", "isolation_lost"), 0)
-    excess, start = -math.inf, 0
-    for state in layers(batch, max(bound, isolation_depth(batch, extremes=True)) + 2):
+    excess, start, last = -math.inf, 0, max(bound, isolated) + 2
+    for state in layers(batch, last):
         start = len(state.values)
         excess = max(excess, state.distinct_directions - (3 * state.n - 4))
         if not found["depth_reached"] and state.max_distinct_values <= 3:
             found["depth_reached"] = state.depth
-        if found["depth_reached"]:
+        if state.depth >= bound:
             found["values_after"] = max(found["values_after"], state.max_distinct_values)
         isolating = state.upper[-1] > 0 and state.lower[0] > 0
         if isolating and not found["isolated_at"]:
             found["isolated_at"] = state.depth
         found["isolation_lost"] += found["isolated_at"] > 0 and not isolating
-    return {"values_start": start, "depth_bound": bound, "directions_excess": int(excess), **found}
+    # What never came must not pass for early.
+    for name in ("depth_reached", "isolated_at"):
+        found[name] = found[name] or last + 1
+    bounds = {"depth_bound": bound, "isolation_bound": isolated}
+    return {"values_start": start, **bounds, "directions_excess": int(excess), **found}
 
 
 def theorem_11(batch: Batch) -> dict[str, float | int | None]:
@@ -190,7 +195,8 @@ def summarize(rows: Sequence[dict]) -> list[dict]:
 
     Returns:
         Cells with `kind`, `n`, `batches`; the largest `values_start`, `values_after`, `directions_excess`,
-        `depth_reached`, `isolated_at`, `isolation_lost`; `never_isolated` (batches); `depth_share` (largest depth
+        `depth_reached`, `isolated_at`, `isolation_lost`; `isolated_late` (batches in which `isolated_at` exceeds its
+        bound); `depth_share` (largest depth
         reached over its bound); `extremes_off_deg` (largest distance of the angle between the extremes from 90
         degrees); `cluster_angle_deg` (largest); `ratio_larger`, `gap_larger`, `ratio_smaller`, `gap_smaller`: the
         largest value over Theorem 11's bound; `share_larger`, `share_smaller`: the share of batches within both
@@ -210,7 +216,7 @@ def summarize(rows: Sequence[dict]) -> list[dict]:
 def _cell(rows: list[dict]) -> dict:
     largest = ("values_start", "values_after", "directions_excess", "depth_reached", "isolated_at", "isolation_lost")
     cell = {"batches": len(rows), **{name: max(row[name] for row in rows) for name in largest}}
-    cell["never_isolated"] = sum(row["isolated_at"] == 0 for row in rows)
+    cell["isolated_late"] = sum(row["isolated_at"] > row["isolation_bound"] for row in rows)
     cell["depth_share"] = max(row["depth_reached"] / row["depth_bound"] for row in rows)
     cell["extremes_off_deg"] = math.degrees(max(abs(row["angle_extremes"] - math.pi / 2) for row in rows))
     cell["cluster_angle_deg"] = math.degrees(max(row["cluster_angle"] for row in rows))
@@ -292,3 +298,51 @@ def isolating_sequence(batch: Batch, depth: int) -> list[dict]:
         row = {"depth": state.depth, "isolating": isolating}
         rows.append({**row, "energy_max": float(top), "energy_min": float(bottom)})
     return rows
+
+
+def convergence_check(batch: Batch, depth: int) -> dict[str, float | int]:
+    """Compare one layer, computed as it is, with what Theorem 11 and its proof say about the limit.
+
+    Args:
+        batch: n numbers or strings such as "7/2", with at least three different ones.
+        depth: number of layers, at least 1; the gaps between extremes and cluster fade over a multiple of n layers.
+
+    Returns:
+        `n`; for the energies of `isolating_sequence`: `missing_max` and `missing_min` (the part of its own limit that
+        the energy lacks at `depth`; where that limit is 0, the energy itself), `falls` (layers in which an energy with
+        a positive limit falls), `overshoot` (largest excess over such a limit, relative; negative if there is none);
+        for the geometry at `depth`: `extremes_off_deg` (distance of the angle between the extremes from 90 degrees),
+        `cluster_angle_deg` (largest between two interior samples), `ratio` and `gap` (the largest norm of an interior
+        sample over that of the larger extreme, and the distance of their angle from pi/2, both over Theorem 11's
+        bound).
+
+    Raises:
+        ValueError: if the batch is not valid, has fewer than three different values, or `depth` is not a positive
+            integer.
+
+    Example:
+        >>> found = convergence_check([0, 1, 4, 6], 80)
+        >>> found["extremes_off_deg"], found["missing_min"] < 0.001, found["ratio"] < 1
+        (0.0, True, True)
+    """
+    sequence, end, data = isolating_sequence(batch, depth), limit(batch), sort_batch(batch)
+    found: dict[str, float | int] = {"n": len(data.exact), "falls": 0, "overshoot": -math.inf}
+    larger = max(end.energy_max, end.energy_min)
+    for side, share in (("max", end.energy_max), ("min", end.energy_min)):
+        path = np.array([row[f"energy_{side}"] for row in sequence])
+        found[f"missing_{side}"] = float(path[-1])
+        if share:
+            path = path * larger / share
+            found[f"missing_{side}"] = 1 - float(path[-1])
+            found["falls"] += int((np.diff(path) < 0).sum())
+            found["overshoot"] = max(found["overshoot"], float(path.max()) - 1)
+    shape, n = geometry(grow(batch, depth)), len(data.exact)
+    interior = [i for i, g in enumerate(data.groups) if 0 < g < len(data.values) - 1]
+    larger_norm = max(float(shape.norm_max), float(shape.norm_min))
+    return {
+        **found,
+        "extremes_off_deg": math.degrees(abs(shape.angle_extremes - math.pi / 2)),
+        "cluster_angle_deg": math.degrees(float(shape.angles[np.ix_(interior, interior)].max())),
+        "ratio": float(shape.norms[interior].max()) / larger_norm / (3 / (n - 2)),
+        "gap": float(shape.gap) / (math.sqrt(2 * math.pi) / (n - 2)),
+    }

@@ -21,6 +21,7 @@ from bnlib.ensembles import propagate
 from bnlib.geometry import outlier_summary_from_gram
 from bnlib.kernels import recentered_relu_kernel
 from bnlib.layers import Stages
+from bnlib.rank_experiments import share_interval
 from bnlib.tree import geometry, layers, limit
 from bnlib.tree import norms as tree_norms
 
@@ -253,21 +254,29 @@ def winner_shares(
 
     Returns:
         Shares of the draws, shape (batches,): `extreme` (it has the largest or smallest input value), `maximum` (the
-        largest input value), `predicted` (the tree's), `most_frequent` (whichever sample wins most often).
+        largest input value), `predicted` (the tree's); and `agreement`, the share of the pairs of draws with the same
+        winner, an unbiased estimate of the probability that two networks on the same batch have the same winner.
+
+    Raises:
+        ValueError: fewer than two draws.
 
     Example:
         >>> y, norms = np.array([[0.0, 1.0, 2.0]]), np.array([[[1.0, 0.5, 2.0], [2.0, 0.5, 1.0]]])
         >>> {name: share.item() for name, share in winner_shares(norms, y, np.array([2])).items()}
-        {'extreme': 1.0, 'maximum': 0.5, 'predicted': 0.5, 'most_frequent': 0.5}
+        {'extreme': 1.0, 'maximum': 0.5, 'predicted': 0.5, 'agreement': 0.0}
     """
     winner = norms.argmax(axis=-1)
+    draws = winner.shape[-1]
+    if draws < 2:
+        raise ValueError(f"norms has {draws} draws a batch; whether winners agree needs at least two.")
     top, bottom = batches.argmax(axis=-1)[:, None], batches.argmin(axis=-1)[:, None]
-    counts = (winner[..., None] == np.arange(batches.shape[-1])).mean(axis=1)
+    number = (winner[..., None] == np.arange(batches.shape[-1])).sum(axis=1)
     return {
         "extreme": ((winner == top) | (winner == bottom)).mean(axis=-1),
         "maximum": (winner == top).mean(axis=-1),
         "predicted": (winner == predicted[:, None]).mean(axis=-1),
-        "most_frequent": counts.max(axis=-1),
+        # The share of the most frequent winner would be biased upwards: pairs of draws are not.
+        "agreement": (number * (number - 1)).sum(axis=-1) / (draws * (draws - 1)),
     }
 
 
@@ -314,6 +323,27 @@ def mean_and_error(shares: Float[np.ndarray, " batches"]) -> tuple[float, float]
     return float(shares.mean()), max(float(shares.std(ddof=1)) / math.sqrt(count), 1 / count)
 
 
+def lower_limit(shares: Float[np.ndarray, " batches"], error: float = 1e-3) -> float:
+    """Return a one-sided lower confidence limit of the mean share (Clopper and Pearson), with batches as the units.
+
+    Exact where every share is 0 or 1. Shares in between, means over the draws of a batch, scatter less than a coin of
+    the same mean; their sum is rounded down to a whole number of batches.
+
+    Args:
+        shares: one number in [0, 1] a batch, shape (batches,), at least one.
+        error: probability that the limit exceeds the truth.
+
+    Returns:
+        From 0 to 1; below 1 even if all shares are 1.
+
+    Example:
+        >>> round(lower_limit(np.ones(300)), 4), lower_limit(np.zeros(300))
+        (0.9772, 0.0)
+    """
+    # The small number keeps three thirds a whole.
+    return share_interval(math.floor(float(shares.sum()) + 1e-9), len(shares), error)[0]
+
+
 def transfer_cell(
     batches: Float[np.ndarray, "batches n"], end: NormPaths, network: NormPaths
 ) -> dict[str, float | int]:
@@ -328,11 +358,13 @@ def transfer_cell(
         `n`, `batches`, `draws`; medians of second-largest over largest norm, `tree_second` and `network_second`, and
         `distance`, the largest difference of their distribution functions; shares with two escaped points or more,
         `tree_two` and `network_two`; shares of draws whose largest sample is an `extreme`, the one `predicted` by the
-        tree, the `most_frequent` one; `ratio_share` and `gap_share`, of draws within Theorem 11's bounds for the sample
-        of largest norm against the mean of the others. Shares have standard errors over batches, `<name>_error`.
+        tree; `agreement` of the winners, see `winner_shares`; `ratio_share` and `gap_share`, of draws within Theorem
+        11's bounds for the sample of largest norm against the mean of the others. Shares have standard errors over
+        batches, `<name>_error`; `extreme`, `ratio_share` and `gap_share`, which are near 1 where the tree's word holds,
+        also have one-sided lower confidence limits, `<name>_lower`, see `lower_limit`.
 
     Raises:
-        ValueError: fewer than two batches.
+        ValueError: fewer than two batches or draws.
 
     Example:
         >>> y = np.array([[0.0, 1.0, 2.0, 9.0], [-7.0, 1.0, 2.0, 3.0]])
@@ -359,6 +391,8 @@ def transfer_cell(
         "network_second": float(np.median(second[1])),
         "distance": distribution_distance(second[0], second[1].ravel()),
     }
+    for name in ("extreme", "ratio_share", "gap_share"):
+        cell[f"{name}_lower"] = lower_limit(shares[name])
     for name, share in shares.items():
         cell[name], cell[f"{name}_error"] = mean_and_error(share)
     return cell

@@ -22,7 +22,7 @@
 # {glue:text}`verdict-theorem-11-smaller-extreme`; with ties: {glue:text}`verdict-theorem-11-ties`. But a tree with a single
 # escaped point is {glue:text}`verdict-tree-one-outlier`: of random batches of {glue:text}`tree-n` numbers, a share of
 # {glue:text}`tree-two:.2f` keeps **two**. That real networks inherit the tree's distribution of norms is
-# {glue:text}`verdict-tree-faithful`; that only extremes of the input escape there is {glue:text}`verdict-tree-says-who-may-escape`, and that networks obey the two bounds
+# {glue:text}`verdict-tree-faithful`; that the sample of largest norm is an extreme of the input there is {glue:text}`verdict-tree-says-who-may-escape`, and that networks obey the two bounds
 # {glue:text}`verdict-tree-bounds-networks`.
 # :::
 
@@ -37,8 +37,8 @@ survey_draws = 20
 network_sizes = [8, 16, 32]
 network_width = 256
 network_depth = 100
-network_batches = 120
-network_draws = 3
+network_batches = 240
+network_draws = 2  # networks for each batch
 
 # %% tags=["hide-input"]
 from bnlib.exact import batch_parameter
@@ -50,11 +50,11 @@ parameters = check(
     depth=integer(minimum=1),
     survey_sizes=integers(minimum=4),
     survey_draws=integer(minimum=1),
-    network_sizes=integers(minimum=4),
+    network_sizes=integers(minimum=5),
     network_width=integer(minimum=1),
     network_depth=integer(minimum=1),
     network_batches=integer(minimum=2),
-    network_draws=integer(minimum=1),
+    network_draws=integer(minimum=2),
 )
 
 # %% tags=["hide-input"]
@@ -218,7 +218,7 @@ figures.table(
 # :label: thm-04-three
 # Let $k$ be the smaller of the numbers of samples at the largest and at the smallest value, $S = \max y - \min y$, and $\delta$ the
 # smallest distance between neighboring distinct values strictly between the extremes. From depth
-# $t_0 = \bigl\lceil \log(S/\delta) \,/\, \log\frac{n}{n-k} \bigr\rceil$ on, no neuron of the tree has more than three distinct values.
+# $t_0 = \bigl\lceil \log(S/\delta) \,/\, \log\frac{n}{n-k} \bigr\rceil$ on ($t_0 = 0$ if there are fewer than two such values), no neuron of the tree has more than three distinct values.
 # ```
 #
 # ```{prf:proof}
@@ -236,6 +236,9 @@ figures.table(
 # We put the theorem to random batches (standard normal; different small integers, where cuts often hit values), tied batches (up to four
 # samples at each end, ties inside), symmetric batches ($y$ and $-y$) and chosen ones ($0, 1, b, b^2, \dots$, whose minimum
 # hardly stands out). Each is run to two layers beyond the depth $t_0$.
+#
+# The criteria of this chapter are stated with the claims. After a first complete run referees tightened several of them; the run of record uses
+# another seed.
 
 # %% tags=["hide-input"]
 rows = []
@@ -338,10 +341,14 @@ figures.show(figure)
 # ## The two steps that the review misses in Theorem 11
 #
 # The review's third major comment names two assertions in the proof of Theorem 11 that are used and not proved: that
-# the set $L(t)$ of rows (neurons) which separate one extreme cluster from all the rest is not empty for $t \ge t_0$ (Appendix D), and that
-# $(A(T) + C(T))/(B(T)+D(T))$ converges as $T \to \infty$ (Appendix E). As we read it, $A$ and $B$ are the energies of the neurons that are on at the
+# the set $L(t)$ of "unbalanced two-cluster rows" is not empty for $t \ge t_0$ (Appendix D), and that
+# $(A(T) + C(T))/(B(T)+D(T))$ converges as $T \to \infty$ (Appendix E). As we read it, these rows are the neurons which separate one extreme from all the rest, $A$ and $B$ are the energies of the neurons that are on at the
 # maximum only and at the minimum only, $C$ and $D$ those of their mirror images, on everywhere *but* at the maximum or the minimum. Here are both
 # steps.
+#
+# The sources do not say what $t_0$ is. With the depth of {prf:ref}`thm-04-three` the first assertion can fail: in the batch
+# $0, \frac{1}{1000}, 10, 20, 20\frac{1}{1000}$ two values lie close to the extremes. Its neurons have at most three values from depth {glue:text}`near-three:d` on, but there is
+# no layer with an isolating neuron for either extreme before depth {glue:text}`near-isolated:d`. It holds from the depth of the following lemma on.
 #
 # ```{prf:lemma} First step: $L(t)$ is not empty
 # :label: lem-04-isolated
@@ -361,8 +368,8 @@ figures.show(figure)
 #
 # ```{prf:lemma} Second step: the ratio converges
 # :label: lem-04-converges
-# Let $S_t$ be the energy on a gap with $k$ samples on one side, where $k$ is the smaller number of samples at an extreme. Then $S_t/\rho_k^t$ rises to a finite
-# limit, positive if the gap is the one below the maximum (with $k_+ = k$) or above the minimum (with $k_- = k$). For every other gap the limit is 0.
+# Let $y$ have at least three distinct values, let $k$ be the smaller number of samples at an extreme, and let $S_t$ be the energy on one gap. If it is the gap below the maximum
+# (with $k_+ = k$) or above the minimum (with $k_- = k$), then $S_t/\rho_k^t$ rises to a finite limit, and the limit is positive. For every other gap the limit is 0.
 # ```
 #
 # ```{prf:proof}
@@ -386,25 +393,20 @@ checks = []
 for size in parameters.survey_sizes:
     rng = np.random.default_rng(seeds.derive_seed(parameters.seed, "isolating", size))
     for kind in tree_survey.KINDS:
-        sequence = tree_survey.isolating_sequence(tree_survey.make_batch(kind, size, rng=rng), 12 * size)
-        paths = np.array([[row["energy_max"], row["energy_min"]] for row in sequence])
-        winner = paths[:, paths[-1].argmax()]
-        checks.append(
-            {
-                "kind": kind,
-                "n": size,
-                "falls": int((np.diff(winner) < 0).sum()),
-                "missing": 1 - float(winner[-1]),
-                "overshoot": float(winner.max()) - 1,
-            }
-        )
+        one = tree_survey.make_batch(kind, size, rng=rng)
+        # Inner gaps fade by a factor e in about n/2 layers at the slowest, from a start that may be far ahead.
+        checks.append({"kind": kind, **tree_survey.convergence_check(one, 20 * max(size, 10))})
 run.record("convergence_checks", checks)
+near = tree_survey.theorem_10([0, "1/1000", 10, 20, "20001/1000"])
+run.record("near_extremes", {name: near[name] for name in ("depth_reached", "isolated_at", "isolation_bound")})
+run.glue("near-three", "near_extremes['depth_reached']")
+run.glue("near-isolated", "near_extremes['isolated_at']")
 run.judge("theorem-11-isolated-rows", "theorem-11-ratio-converges")
 
 # %% [markdown]
-# The verdict *repaired* says: not proved as written, proved here. The computed check beside it can fail: over all batches of the survey the
-# first asks whether a layer without isolating neurons ever follows one that has them; the second whether the winning energy, over its growth, ever falls or exceeds the limit that was
-# computed independently.
+# The verdict *repaired* says: not proved as written, proved here. Beside it, over all batches of the survey, the first check asks whether
+# both isolating neurons are there by the lemma's depth (with the smallest of all distances for $g$ and the smaller number of samples for $k_\pm$), and in every layer after they first appeared; the second, for one batch of every kind
+# and size, whether the energies, over their growth, reach the limits that were computed independently, each extreme its own, without ever falling or exceeding them on the way.
 #
 # ## Theorem 11: the limit
 #
@@ -486,6 +488,7 @@ figures.show(figure)
 
 # %% [markdown]
 # Now the survey, at infinite depth, each number with its error bound. {numref}`fig-04-survey` shows the norm ratio relative to either extreme beside the bound.
+# The verdicts on the extremes' angle, on the cluster and on the larger extreme do not rest on these limits, which presuppose {prf:ref}`thm-04-limit`: they are read off layers of finite depth, for one batch of every kind and size (the last table of this section).
 
 # %% mystnb={"figure": {"caption": "Norm of the cluster over the norm of the larger extreme (left) and of the smaller extreme (right) in the limit of infinite depth, for every batch of the survey. Solid line: Theorem 11's bound 3/(n−2). Dashed line, left: the sharp bound for unique extremes. Points of the five kinds are set side by side at each batch size. Look for points above the solid line.", "name": "fig-04-survey"}, "image": {"alt": "Two panels of points on logarithmic axes, norm ratio against batch size. On the left almost all points lie on or below a dashed line under the solid bound, a few tied batches above it. On the right many points lie above the bound, up to a ratio of one."}} tags=["hide-input"]
 figure, axes = figures.new_figure(columns=2, height=4.0, sharey=True)
@@ -524,6 +527,11 @@ figures.table(
     header=["samples at the rarer extreme", "batches", "norm ratio beyond the bound", "gap beyond the bound"],
     caption="Theorem 11 relative to the larger extreme, by the number of ties",
 )
+figures.table(
+    [(c["kind"], c["n"], c["extremes_off_deg"], c["cluster_angle_deg"], c["ratio"], c["gap"]) for c in checks],
+    header=["kind", "n", "extremes off 90°", "largest interior angle", "norm ratio / bound", "gap / bound"],
+    caption="The geometry at finite depth, one batch of every kind and size (angles in degrees, larger extreme)",
+)
 run.judge(
     "theorem-11-orthogonal-extremes",
     "theorem-11-cluster-direction",
@@ -546,7 +554,7 @@ run.judge(
 tree_cells = []
 for size in parameters.network_sizes:
     rng = np.random.default_rng(seeds.derive_seed(parameters.seed, "tree shares", size))
-    tree_cells.append(tree_transfer.tree_shares(size, 20 * parameters.network_batches, rng=rng))
+    tree_cells.append(tree_transfer.tree_shares(size, 10 * parameters.network_batches, rng=rng))
 run.record("tree_cells", tree_cells)
 run.glue("tree-n", "tree_cells[0]['n']")
 run.glue("tree-two", "tree_cells[0]['two']")
@@ -699,6 +707,8 @@ run.judge(
 )
 
 # %% [markdown]
+# Where a criterion asks for nearly all networks (the sample of largest norm is an extreme; the two bounds), it compares a one-sided exact confidence limit of 99.9 percent for the share, with batches as the units, with its threshold.
+#
 # Read the verdicts together. As a model of the *dynamics* the tree is judged by the distribution of norms: {glue:text}`verdict-tree-faithful`. As a guide to *who* may escape it is judged by
 # how often the networks' largest sample is an extreme of the input ({glue:text}`verdict-tree-says-who-may-escape`) and how often it is the one that the tree makes larger
 # ({glue:text}`verdict-tree-says-who-escapes`). The winner-take-all step, from two escaped points to one, is what the tree leaves out; the theory of the infinitely wide map supplies it, in a later chapter.
@@ -719,7 +729,7 @@ run.judge(
 # ```
 #
 # So given that an extreme wins, the winner is a coin toss, for **every** width: here we only check that simulation agrees, and how often an extreme wins at all. Whether the identity is stable for batches without symmetry is the
-# other half of the remark; for the standard normal batches above, the share of networks in which the most frequent winner of its batch wins says that.
+# other half of the remark; for the standard normal batches above, the probability that two networks on the same batch have the same winner says that.
 
 # %% tags=["hide-input"]
 coins = []
@@ -732,7 +742,7 @@ for size in progress(parameters.network_sizes, "symmetric batches"):
         mirrored[None],
         parameters.network_width,
         [parameters.network_depth],
-        draws=100 * parameters.network_draws,
+        draws=150 * parameters.network_draws,
         generator=generator,
     )
     coins.append(tree_transfer.symmetric_cell(mirrored, networks))
@@ -745,11 +755,11 @@ figures.table(
             c["maximum"],
             c["minimum"],
             f"{c['difference']:.3f} ± {c['difference_error']:.3f}",
-            f"{t['most_frequent']:.3f} ± {t['most_frequent_error']:.3f}",
+            f"{t['agreement']:.3f} ± {t['agreement_error']:.3f}",
         )
         for c, t in zip(coins, cells, strict=True)
     ],
-    header=["n", "networks", "maximum wins", "minimum wins", "difference", "Gaussian: most frequent winner wins"],
+    header=["n", "networks", "maximum wins", "minimum wins", "difference", "Gaussian batches: two networks agree"],
     caption="Who is the largest sample of a symmetric batch, and how stable it is for Gaussian batches",
 )
 run.judge("symmetric-no-unique-point", "symmetric-coin", "outlier-identity-in-one-dimension")
@@ -813,15 +823,17 @@ run.judge("symmetric-no-unique-point", "symmetric-coin", "outlier-identity-in-on
 # ```{exercise} Where tree and network part
 # :label: ex-04-part
 # *Hard, 30 minutes.* Use {prf:ref}`prop-04-rule` for a symmetric batch of four numbers $-b, -a, a, b$ with $0 < a < b$. (1) Give the Gram matrix at depth 1. (2) Which entries of the Gram matrix at depth 2 differ between the tree and the network of infinite width? (3) Show that the extremes are not orthogonal in
-# the network from depth 2 on.
+# the network at depth 2.
 # ```
 #
 # ```{solution} ex-04-part
 # :label: sol-04-part
 # :class: dropdown
 # (1) The mean is 0, so the two neurons are $(0, 0, a, b)$ and $(b, a, 0, 0)$: the Gram matrix is block diagonal, with blocks $\begin{pmatrix} b^2 & ab\\ ab & a^2\end{pmatrix}$ and its reflection. (2) Only off-diagonal entries can differ, since the norms follow from the common recentered Gram matrix. For all pairs whose recentered cosine is strictly between
-# $-1$ and $1$ the Gaussian mean of $\lvert z_iz_j\rvert$ is that of two continuous variables, larger than $\lvert \mathbb E\,z_iz_j\rvert$; in the tree it is the mean over two neurons. For the pair of extremes both recentered neurons have opposite signs, so the tree's mean is $-\mathbb E\,z_iz_j$. (3) The network's entry is $\sqrt{K_{ii}K_{jj}}\,J(c)$ with the
-# recentered cosine $c$, and $J(c) > 0$ for $c > -1$. The cosine is $-1$ only if the two recentered rows are opposite vectors. At depth 1 recentering subtracts $m = \frac{a+b}{4}$ in each neuron: the rows of the extremes become $(-m, b-m)$ and $(b - m, -m)$, which are not opposite unless $b = 2m$, that is $a = b$.
+# $-1$ and $1$ the Gaussian mean of $\lvert z_iz_j\rvert$ is that of two continuous variables, larger than $\lvert \mathbb E\,z_iz_j\rvert$; in the tree it is the mean over the two neurons, which equals $\lvert \mathbb E\,z_iz_j\rvert$ if the two products $z_iz_j$ have the same sign. With $m = \frac{a+b}4$ the recentered
+# neurons are $(-m, -m, a-m, b-m)$ and its reflection. If $a \ge m$, that is $a \ge b/3$, the two products have no opposite signs for any pair, and all off-diagonal entries differ. If $a < b/3$ this still holds for the pairs $-b, b$ and $-a, a$; for a pair of one $\pm b$ with one $\pm a$ the products have opposite signs, the tree's mean too exceeds
+# $\lvert \mathbb E\,z_iz_j\rvert$, and for single values of $a/b$ tree and network could coincide there. (3) The network's entry is $\sqrt{K_{ii}K_{jj}}\,J(c)$ with the
+# recentered cosine $c$, and $J(c) > 0$ for $c > -1$. The cosine is $-1$ only if the two recentered rows are opposite vectors. At depth 1 recentering subtracts $m$ in each neuron: the rows of the extremes become $(-m, b-m)$ and $(b - m, -m)$, which are not opposite unless $b = 2m$, that is $a = b$.
 # ```
 
 # %% tags=["hide-input"]

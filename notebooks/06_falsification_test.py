@@ -18,10 +18,10 @@
 # {glue:text}`verdict-review-test-depth-30`: over batches of 12 and more the median angle is {glue:text}`early-angle-low:.0f`° to
 # {glue:text}`early-angle-high:.0f`° at depth {glue:text}`early-depth`. By depth 200 it is
 # {glue:text}`verdict-review-test-depth-200`, with {glue:text}`late-angle-low:.1f`° to {glue:text}`late-angle-high:.1f`° at depth
-# {glue:text}`late-depth`. With rescaling on, that is, for batch normalization itself, the claim of an orthogonal escaped
+# {glue:text}`late-depth`, where all rules hold {glue:text}`late-from`. With rescaling on, that is, for batch normalization itself, the claim of an orthogonal escaped
 # point is {glue:text}`verdict-full-batch-norm-escaped-point`: at depth {glue:text}`late-depth` the median angle is
-# {glue:text}`rescaled-angle-low:.0f`° to {glue:text}`rescaled-angle-high:.0f`°. Which sample becomes the outlier is mostly up to the
-# weights ({glue:text}`verdict-outlier-identity-unstable`).
+# {glue:text}`rescaled-angle-low:.0f`° to {glue:text}`rescaled-angle-high:.0f`°. That the outlier changes from one initialization to the
+# next, on one and the same batch, is {glue:text}`verdict-outlier-identity-unstable`.
 # :::
 
 # %% tags=["parameters", "hide-input"]
@@ -109,17 +109,23 @@ def select(rows, **wanted):
 #
 # :::{admonition} The verdict at one depth, over all batch sizes and widths
 # The claim speaks about growing $n$, so it gets the benefit of the doubt for small batches. Let $n_0$ be the smallest batch size
-# such that at **every** width **every** cell with $n \ge n_0$ holds.
-# * *confirmed*: $n_0$ is the smallest batch size of the map, and the growth is at least linear at every width;
-# * *confirmed under conditions*: the same from a larger $n_0$ on;
-# * *refuted*: the largest batch size fails at some width, or the growth from $n_0$ on is known to be slower than linear;
-# * *inconclusive* otherwise, among others when $n_0$ leaves fewer than three batch sizes to judge growth by.
+# such that, at **every** width, **every** cell with $n \ge n_0$ holds and the growth from $n_0$ on is at least linear (three batch
+# sizes is the least that growth can be judged by).
+# * *confirmed*: $n_0$ is the smallest batch size of the map;
+# * *confirmed under conditions*: $n_0$ is larger; the condition is $n \ge n_0$;
+# * *refuted*: there is no $n_0$, because the largest batch size fails at some width, or because the growth is known to be slower than
+#   linear, at some width, from every batch size on from which all cells hold;
+# * *inconclusive* otherwise: the intervals straddle a threshold, or too few batch sizes hold to judge growth by.
+#
+# This is the only rule: it makes the verdicts at depths 30 and 200, and the rows of the table below.
 # :::
 #
-# The thresholds stand in `book/claims.yml` and were written before the run that this page shows, but not blindly: a pilot with
-# seed 0 had been seen, and earlier notes printed outcomes. (The number of draws was raised from 48 to 64 after a first full run; no
-# criterion was changed.) Batch sizes that had never been looked at before, at any width, are
-# marked as **predictions**: at laptop size that is 24.
+# The thresholds and criteria stand in `book/claims.yml`. They were written before the run that this page shows, but not blindly: pilots with
+# the seeds 0, 1000 and 2412 had been seen, and earlier notes printed outcomes. After the first complete runs the number of draws was raised
+# from 48 to 64, and referees had several criteria tightened, this rule among them; the run of record uses another seed, and its
+# verdicts stand as they come. Batch sizes that no pilot had looked at, at any width, when the criteria were first written are marked as
+# **predictions**: at laptop size that is 24. So 24 was a prediction when the criteria were written; full runs with other seeds have
+# since shown it, and the run of record repeats it with another seed.
 
 # %% tags=["hide-input"]
 figures.table(
@@ -183,6 +189,8 @@ for name, rows, depth, chosen in (
 ):
     angles = [c["angle_deg"] for c in rows if c["depth"] == depth and c["n"] in chosen and c["angle_deg"] is not None]
     summary |= {f"{name}-angle-low": min(angles, default=None), f"{name}-angle-high": max(angles, default=None)}
+held_from = select(judgments, depth=last)[0]["from_n"]
+summary["late-from"] = "for no batch size" if held_from is None else f"from n = {held_from} on"
 run.record("summary", summary)
 for name, value in summary.items():
     if value is not None:
@@ -235,8 +243,8 @@ figures.show(figure)
 run.judge("review-test-depth-30")
 
 # %% [markdown]
-# Taken alone, this settles the literal question: at depth 30 the verdict is {glue:text}`verdict-review-test-depth-30`. The criterion looks
-# at batches of 12 and more only, so small batches cannot be to blame. But an asymptotic statement ("through the layers the
+# Taken alone, this settles the literal question: at depth 30 the verdict is {glue:text}`verdict-review-test-depth-30`. The rule leaves
+# $n_0$ free and refutes only by the largest batches or by their growth, so small batches could not be to blame. But an asymptotic statement ("through the layers the
 # representation converges") is not judged by stopping early. The fair question is where, in batch size, width and depth, it holds.
 #
 # ## The map
@@ -289,8 +297,10 @@ run.judge("review-test-depth-200", "theorem-11-bounds-in-gaussian-networks")
 # %% [markdown]
 # The second verdict answers a complaint of the review (major comment 4): nothing quantitative ties the simplified model of chapter 4 to
 # Gaussian networks. Here are Theorem 11's own bounds, an angle gap of at most $\sqrt{2\pi}/(n-2)$ and a norm ratio of at
-# least $(n-2)/3$, held against Gaussian networks. As a test they are of little use for small batches (at $n = 8$ the bound
-# allows a gap of 24°) and of more for large ones (2.3° at $n = 64$). "Measured" shows the largest gap in units of its bound, and
+# least $(n-2)/3$, held against Gaussian networks. That the gap is meant in radians is our reading. As a test the bounds are of little use for
+# small batches: at $n = 8$ a gap of 24° is allowed, and the symmetric state below, which has no outlier, misses that by less than a degree.
+# They are of more use for large ones (2.3° at $n = 64$). Hence the criterion has a second level, "under conditions", for
+# batches of 16 and more. "Measured" shows the largest gap in units of its bound, for batches of 8 and more and of 16 and more, and
 # the smallest ratio in units of its own, both at the pessimistic end of their intervals.
 #
 # Every cell is in the next table.
@@ -402,7 +412,11 @@ run.judge("test-batches-up-to-six", "prediction-batch-of-24")
 #
 # Call *onset* the first layer of the first ten consecutive layers above 85°. A draw without one by the last layer is *censored*: it is
 # counted as later than all others, never dropped, so medians and the intervals of {eq}`eq-06-interval` need no model. A *return* is a run of ten
-# layers not above 85° after the onset.
+# layers not above 85° after the onset. A draw whose onset comes late has no time to return; a draw is called *settled* if its onset lies at
+# least 50 layers before the last, and only settled draws count for returns. The share of returns gets the exact interval of a binomial
+# share (Clopper and Pearson, two-sided, 95 percent). If none of 64 settled draws returns, its upper end is 5.6 percent, so "one draw in
+# twenty" cannot be known better than that from one cell; the criterion asks for an upper end of at most 6 percent in every cell, which
+# takes at least 60 settled draws. "Under conditions" means the same for widths of 256 and more.
 #
 # What should the width do? In an infinitely wide network the Gram matrix does not fluctuate, and a batch whose samples are
 # equivalent stays so for ever. A finite width $d$ adds, layer by layer, relative fluctuations of the norms of order $1/\sqrt d$. A later section
@@ -421,7 +435,7 @@ run.judge("test-batches-up-to-six", "prediction-batch-of-24")
 # %% mystnb={"figure": {"caption": "Onset depth against width, recentering without rescaling. Points are medians over draws, bars their 95 percent intervals; a triangle at the upper edge is a median, and an open end of a bar a bound, beyond the last layer. On these axes a logarithmic law is a straight line. Batches too small for an outlier state are left out.", "name": "fig-06-onset"}, "image": {"alt": "Onset depth in layers over network width on a logarithmic axis, one curve with error bars for each batch size from 8 on; triangles at the upper edge mark medians beyond the run."}} tags=["hide-input"]
 onset = []
 for (n, width), part in parts[recentered].items():
-    found = onset_summary(part["onsets"], part["returned"])
+    found = onset_summary(part["onsets"], part["returned"], latest=last - 50)
     onset.append({"n": n, "width": width, "depth": last, **found, "passed": found["draws"] - found["censored"]})
 run.record("onset", onset)
 lists = {n: [parts[recentered][n, width]["onsets"] for width in widths] for n in large}
@@ -452,12 +466,20 @@ figures.show(figure)
 
 # %% tags=["hide-input"]
 figures.table(
+    [tuple(row[key] for key in ("n", "width", "median", "low", "high", "censored", "draws")) for row in onset],
+    header=("n", "width", "median onset", "95 % from", "to", "censored", "draws"),
+    caption=f"Onsets in layers, watched to depth {last}. A dash is a number beyond that depth.",
+)
+figures.table(
     [
-        (row["n"], row["width"], row["median"], row["low"], row["high"], row["censored"], row["returned"], row["draws"])
+        (
+            *(row[key] for key in ("n", "width", "settled", "returned")),
+            *(None if row[key] is None else 100 * row[key] for key in ("returned_low", "returned_high")),
+        )
         for row in onset
     ],
-    header=("n", "width", "median onset", "95 % from", "to", "censored", "returned", "draws"),
-    caption=f"Onsets in layers, watched to depth {last}. A dash is a number beyond that depth.",
+    header=("n", "width", "settled", "returned", "% from", "to"),
+    caption="Settled draws, those of them that returned, and the 95 percent interval of their share, in percent.",
 )
 
 # %% tags=["hide-input"]
@@ -465,7 +487,8 @@ run.judge("onset-logarithmic-in-width", "outlier-stays")
 
 # %% [markdown]
 # The first verdict compares, over batches of 12 and more, how many layers a doubling of the width costs among the narrow and among
-# the wide networks of the map ("measured" lists the two; the spread is the interval of their difference). Three widths can tell a straight line
+# the wide networks of the map ("measured" lists the two; the spread is the interval of their difference, which must lie within
+# 3 layers of zero for a logarithm and outside for its refutation). Three widths can tell a straight line
 # from a bent one; they cannot tell a power law from a law that is flat as long as the fluctuations are large and rises afterwards.
 #
 # ## The same with rescaling on
@@ -594,10 +617,11 @@ figures.table(
 # standard deviation, at $s \sim \sqrt n$: the neurons in which it is active are divided by its own size, and the growth stops before the mean is
 # taken over. This is an argument about orders of magnitude, not a proof. It explains how rescaling can prevent the escaped point, and
 # it says that full batch normalization should have *heavy samples* in large batches; in small ones the symmetric state pulls back
-# and a heavy sample should return. {numref}`fig-06-push` tries it: a batch of orthogonal samples of which one is three times as long as the
+# and a heavy sample should return. The criterion takes the median over networks with its interval: the whole interval below 1.25 is a
+# return, all of it above 1.5 is none. {numref}`fig-06-push` tries it: a batch of orthogonal samples of which one is three times as long as the
 # others.
 
-# %% mystnb={"figure": {"caption": "Full batch normalization at the largest width, started from orthogonal samples of which one is three times as long as the others: norm of that sample over the median norm of the others. Lines are medians over networks, bands the 10th to the 90th percentile. A line that comes down to 1 has forgotten the push.", "name": "fig-06-push"}, "image": {"alt": "Norm of the pushed sample over the median of the others against depth, one line with a band for each of a few batch sizes."}} tags=["hide-input"]
+# %% mystnb={"figure": {"caption": "Full batch normalization at the largest width, started from orthogonal samples of which one is three times as long as the others: norm of that sample over the median norm of the others. Lines are medians over networks, bands the 10th to the 90th percentile of the networks. A line that comes down to 1 has forgotten the push.", "name": "fig-06-push"}, "image": {"alt": "Norm of the pushed sample over the median of the others against depth, one line with a band for each of a few batch sizes."}} tags=["hide-input"]
 push_sizes = sorted({n for n in sizes if n >= 8}) or [n for n in sizes if n >= 3]
 push_sizes = sorted({*push_sizes[::2], *push_sizes[-1:]})
 factor, push_draws = 3.0, max(2, parameters.n_seeds // 4)
@@ -620,13 +644,13 @@ run.record(
     "pushed",
     [
         {"n": n, "width": widths[-1], "depth": last, "draws": push_draws, "start": factor}
-        | {"end_q10": low[-1], "end": middle[-1], "end_q90": high[-1]}
-        for n, (low, middle, high) in pushes.items()
+        | {key: value for key, value in found.items() if key != "curves"}
+        for n, found in pushes.items()
     ],
 )
 figure, axes = figures.new_figure()
 if pushes:
-    curve = {n: np.array(quantiles, dtype=float) for n, quantiles in pushes.items()}
+    curve = {n: np.array(found["curves"], dtype=float) for n, found in pushes.items()}
     figures.curves(
         axes[0, 0],
         layers,
@@ -638,6 +662,18 @@ axes[0, 0].set(xlabel="depth", ylabel="norm / median of the others", title=f"res
 figures.show(figure)
 
 # %% tags=["hide-input"]
+ends = ("end", "end_low", "end_high", "angle_deg", "angle_low", "angle_high")
+figures.table(
+    [(n, *(found[key] for key in ends)) for n, found in pushes.items()],
+    header=("n", "norm / median", "95 % from", "to", "angle", "95 % from", "to"),
+    caption=(
+        f"The pushed sample at depth {last}: its norm over the median norm of the others, and its angle to the mean of the others in "
+        f"degrees; medians over {push_draws} networks with their intervals."
+    ),
+)
+angles = [found["angle_deg"] for found in pushes.values() if found["angle_deg"] is not None]
+run.record("pushed_angle_deg", max(angles, default=None))
+run.glue("pushed-angle", "pushed_angle_deg", optional=True)
 run.judge("full-batch-norm-heavy-sample")
 
 # %% [markdown]
@@ -648,23 +684,26 @@ run.judge("full-batch-norm-heavy-sample")
 #
 # ```{prf:theorem} Symmetric batches leave the choice to the weights
 # :label: thm-06-symmetric
-# Let all samples have the same norm and all pairs the same cosine, and let the weights be Gaussian. Then at every depth and width, the
-# index of the sample of largest norm is uniformly distributed over the batch, and two independent networks agree on it with
-# probability $1/n$.
+# Let all samples have the same norm and all pairs the same cosine, below one, let the layers be recentering and ReLU, and let the weights be
+# Gaussian. Then at every depth and width, the index of the sample of largest norm, ties broken at random, is uniformly distributed over
+# the batch, and two independent networks agree on it with probability $1/n$.
 # ```
 #
 # ```{prf:proof}
 # The law of $XW$ depends on $X$ only through $XX^\top$, since its columns are independent Gaussian vectors with covariance proportional
 # to it. For a permutation matrix $P$, $PX(PX)^\top = P\,XX^\top P^\top = XX^\top$, so $PXW$ and $XW$ have the same law. Recentering and
 # ReLU commute with $P$; given the first layer, the same argument applied to $PX^{(1)}$, whose law is that of $X^{(1)}$, carries the
-# invariance to every layer. So the sample of largest norm is equally likely to be any (ties have probability zero), and two independent uniform
-# choices agree with probability $1/n$.
+# invariance to every layer. With ties broken at random (ties can occur, since two samples may be silent in all neurons; at width $d$ this is
+# exponentially rare) the choice of the sample is invariant as well, so it is equally likely to be any, and two independent uniform
+# choices agree with probability $1/n$. No layer is zero: the cosine below one makes the rows of the input differ; rows that are not all equal
+# give, with probability one, a centered neuron with both positive and negative entries, and after the ReLU the rows are again not all equal.
 # ```
 #
 # The second half is a question of how much the input decides. Hold a batch fixed, redraw all weights many times, and estimate the
 # probability that two networks single out the same sample: it is $1/n$ if the weights decide alone, and 1 if the input does. Three kinds of batch:
 # symmetric; Gaussian of the network's width, as everywhere on this page; and Gaussian points on a line, the input of the paper's
-# simplified model, where chapter 4 has the extremes escape. Only draws that do have an outlier count.
+# simplified model, where chapter 4 has the extremes escape. Only draws that do have an outlier count: the angle rule holds, and the largest
+# norm is at least twice the second, so no tie is ever counted and none has to be broken.
 
 # %% mystnb={"figure": {"caption": "Probability that two networks with independent weights single out the same sample of the same batch, with bars of two standard errors over batches; logarithmic axis. The black bars are chance, $1/n$. Symmetric batches must sit on them.", "name": "fig-06-identity"}, "image": {"alt": "Points with error bars on a logarithmic probability axis for each batch size and width, one marker for each of three kinds of batches, and short black bars at chance level."}} tags=["hide-input"]
 identity_sizes = [n for n in sizes if 12 <= n <= 32][1::2] or [n for n in sizes if n >= 3][-1:]
@@ -729,15 +768,18 @@ run.judge("outlier-in-symmetric-batches", "outlier-identity-unstable", "outlier-
 # ## What the test has settled
 #
 # * Literally, at depth 30: {glue:text}`verdict-review-test-depth-30`. A test at a fixed depth measures speed, not the limit.
-# * By depth 200: {glue:text}`verdict-review-test-depth-200`; the conditions are a batch that is large enough, and more layers for wider networks.
-# * For the smallest batches there is nothing to wait for ({glue:text}`verdict-test-batches-up-to-six`).
+# * By depth 200: {glue:text}`verdict-review-test-depth-200`; at the last depth of the map all rules hold {glue:text}`late-from`, and
+#   {numref}`fig-06-onset` shows how many layers each width needs.
+# * That the smallest batches show no outlier at all is {glue:text}`verdict-test-batches-up-to-six`.
 # * For batch normalization with all three components, an orthogonal escaped point is
-#   {glue:text}`verdict-full-batch-norm-escaped-point`. The phenomenon belongs to recentering **without** rescaling, which the field
-#   knows as mean-only batch normalization {cite}`salimans2016`.
-# * Full batch normalization in large batches is another matter again: that a heavy sample survives there, at an acute angle, is
-#   {glue:text}`verdict-full-batch-norm-heavy-sample`.
-# * The outlier is not a property of a data point, unless the data give it away: on symmetric batches chance decides
-#   ({glue:text}`verdict-outlier-in-symmetric-batches`).
+#   {glue:text}`verdict-full-batch-norm-escaped-point`. Recentering **without** rescaling, which the paper's abstract speaks of, is known in
+#   the field as mean-only batch normalization {cite}`salimans2016`.
+# * Full batch normalization in large batches is another matter again: that a heavy sample survives there and is forgotten in small ones is
+#   {glue:text}`verdict-full-batch-norm-heavy-sample`. The largest median angle of that sample to the mean of the
+#   others, over the batch sizes tried, is {glue:text}`pushed-angle:.0f`°.
+# * Whether the outlier is a property of a data point: that two initializations agree on it less than twice as often as by chance is
+#   {glue:text}`verdict-outlier-identity-unstable` for Gaussian batches, and that chance alone decides is
+#   {glue:text}`verdict-outlier-in-symmetric-batches` for symmetric ones.
 #
 # ## Exercises
 #
@@ -768,7 +810,8 @@ run.judge("outlier-in-symmetric-batches", "outlier-identity-unstable", "outlier-
 # `[next(n for n in range(7, 65) if (s := outlier_state(n)) and math.degrees(s.angle) >= a) for a in (80, 85, 88, 89)]`
 # gives 7, 8, 10 and 12. The angle gap closes like $n^{-3}$, so a stricter threshold moves $n_0$ by little. The literal verdict
 # would only become harder to pass with a stricter rule; with a laxer one of, say, 60°, even the symmetric state of small batches
-# ($65°$ at $n = 8$) would pass, and the test would no longer distinguish an outlier from none.
+# ($65°$ at $n = 8$) would pass, and the rule on the angle would no longer distinguish an outlier from none. The rule on the norms still
+# would: in the symmetric state the largest norm is no larger than the second.
 # ```
 #
 # ```{exercise} How many draws?

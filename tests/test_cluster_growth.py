@@ -54,14 +54,12 @@ def test_path_follows_the_full_gram_matrix():
 def test_growth_rate_against_chi_squares(n, width, seed):
     random = np.random.default_rng(seed)
     active = random.binomial(width, 0.5, 100_000)
-    active = active[active > 0]
-    others = width - active
-    a, b = random.chisquare(active), random.chisquare(active)
-    c = np.where(others > 0, random.chisquare(np.maximum(others, 1)), 0.0)
+    active = active[(active > 0) & (active < width)]
+    a, b, c = random.chisquare(active), random.chisquare(active), random.chisquare(width - active)
     sample = np.log(a) - np.log(((n - 1) ** 2 * c + b) / n**2)
     error = sample.std(ddof=1) / math.sqrt(len(sample))
     assert abs(sample.mean() - growth.growth_rate(n, width)) < 5 * error
-    forgotten = np.log(a) - np.log(c[c > 0].mean())  # the law of e left out: another rate
+    forgotten = np.log(a) - np.log(c.mean())  # the law of e left out: another rate
     assert abs(forgotten.mean() - growth.growth_rate(n, width)) > 5 * error
 
 
@@ -152,7 +150,13 @@ def test_growth_rate_tends_to_infinite_width_and_is_positive():
         limit = growth.growth_rate(n)
         assert limit == pytest.approx(math.log(invariant_geometry.alpha_invariance(n)), rel=1e-12)
         assert growth.growth_rate(n, 100_000) == pytest.approx(limit, rel=1e-3)
-        assert all(growth.growth_rate(n, width) > 0 for width in (2, 4, 8, 16, 64, 1000))
+        assert all(growth.growth_rate(n, width) > 0 for width in (3, 4, 8, 16, 64, 1000))
+
+
+@pytest.mark.parametrize("n", [3, 8, 64])
+def test_growth_rate_is_zero_at_width_two(n):
+    """Each sign has one neuron: B / C is a squared Cauchy variable, E log(1 + B / (m^2 C)) = 2 log(1 + 1/m)."""
+    assert growth.growth_rate(n, 2) == pytest.approx(0.0, abs=1e-10)
 
 
 # ---------------------------------------------------------------- extremes and messages

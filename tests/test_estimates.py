@@ -6,7 +6,15 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from bnlib.estimates import censored_quantile, growth, median_interval, onset_per_doubling, onset_summary, quantile
+from bnlib.estimates import (
+    censored_quantile,
+    growth,
+    median_interval,
+    onset_per_doubling,
+    onset_summary,
+    quantile,
+    share_interval,
+)
 
 
 def rng(seed):
@@ -88,10 +96,12 @@ def test_censored_quantile_errors():
 
 
 def test_onset_summary_counts():
-    found = onset_summary([12, None, 14, 15, None, 17, 18, 19], [True] + [False] * 7)
+    found = onset_summary([12, None, 14, 15, None, 17, 18, 19], [True] + [False] * 6 + [True], latest=17)
     assert found["draws"] == 8
     assert found["censored"] == 2
-    assert found["returned"] == 1
+    assert found["settled"] == 4
+    assert found["returned"] == 1  # the return after the onset at 19 does not count
+    assert (found["returned_low"], found["returned_high"]) == share_interval(1, 4)
     assert found["median"] == 17.0
     assert (found["low"], found["high"]) == (12.0, None)
     assert found["quartile_3"] == 19.0
@@ -99,7 +109,32 @@ def test_onset_summary_counts():
 
 def test_onset_summary_refuses_lists_of_different_lengths():
     with pytest.raises(ValueError, match=r"returned has 1 entries; valid is one for each of the 2 onsets\."):
-        onset_summary([1, 2], [False])
+        onset_summary([1, 2], [False], latest=5)
+
+
+def test_onset_summary_says_nothing_about_returns_that_could_not_be_seen():
+    found = onset_summary([190, None], [False, False], latest=150)
+    assert (found["settled"], found["returned"]) == (0, 0)
+    assert (found["returned_low"], found["returned_high"]) == (None, None)
+
+
+@pytest.mark.parametrize(("hits", "draws"), [(0, 64), (1, 64), (3, 20), (19, 20), (20, 20)])
+def test_share_interval_is_where_the_binomial_tails_are(hits, draws):
+    low, high = share_interval(hits, draws)
+    assert low == 0 if hits == 0 else binom.sf(hits - 1, draws, low) == pytest.approx(0.025)
+    assert high == 1 if hits == draws else binom.cdf(hits, draws, high) == pytest.approx(0.025)
+
+
+def test_share_interval_of_none_in_64():
+    assert share_interval(0, 64)[1] == pytest.approx(1 - 0.025 ** (1 / 64))
+    assert share_interval(0, 64)[1] <= 0.06 < share_interval(1, 64)[1]
+
+
+def test_share_interval_without_draws_and_errors():
+    assert share_interval(0, 0) == (None, None)
+    for hits, draws in ((3, 2), (-1, 2)):
+        with pytest.raises(ValueError, match=rf"hits is {hits} of 2 draws; valid is a number from 0 to the number"):
+            share_interval(hits, draws)
 
 
 # --- growth laws --------------------------------------------------------------------------------------------------

@@ -82,6 +82,15 @@ def test_cluster_growth(n, width, generator):
     assert abs(growth.mean) > 5 * growth.standard_error  # no growth at all is rejected
 
 
+def test_cluster_growth_leaves_out_layers_of_one_sign(generator):
+    """At width 2 half of the layers show both the cluster and the odd sample to some neuron."""
+    draws = 4000
+    kept = len(layer_moments.sample_cluster_growth(definition(8, 8, 1e-7), 2, draws, generator=generator))
+    error = math.sqrt(draws / 4)
+    assert abs(kept - draws / 2) < 5 * error
+    assert abs(kept - 3 * draws / 4) > 5 * error  # would be the count without the second condition
+
+
 def test_chunks_make_no_difference(monkeypatch):
     x = definition(3, 2)
     monkeypatch.setattr(layer_moments, "_BLOCK_ENTRIES", 60)  # ten draws at a time

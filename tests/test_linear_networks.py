@@ -83,6 +83,25 @@ def test_linear_networks_never_raise_the_rank(generator, name):
     x = tied_batch(5, 20, [2, 2], generator=generator, draws=3)
     curves = networks.linear_curves(x, 20, [1, 60], Stages.parse(name), relative_tolerance=1e-9, generator=generator)
     assert (curves.rank <= 3 - ("RC" in name)).all()
+    # A generic batch of rank three has no ties to keep; few layers, since rescaling amplifies rounding.
+    x = gaussian_batch(6, 3, generator=generator, draws=3) @ gaussian_batch(3, 20, generator=generator, draws=3)
+    curves = networks.linear_curves(
+        x, 20, [1, 2, 3, 4, 5], Stages.parse(name), relative_tolerance=1e-9, generator=generator
+    )
+    assert (curves.rank == 3).all()
+
+
+def test_rescaling_keeps_full_numerical_rank_in_wide_networks_only(generator):
+    """Sixteen samples, depth 600: kept at width 256, above 16^2/2, and lost at width 32, below it."""
+    ranks = {
+        width: networks.linear_curves(
+            gaussian_batch(16, width, generator=generator, draws=4), width, [600], RMS,
+            relative_tolerance=1e-6, generator=generator,
+        ).rank
+        for width in (32, 256)
+    }  # fmt: skip
+    assert (ranks[256] == 16).all()
+    assert (ranks[32] < 16).all()
 
 
 def test_rescaling_by_standard_deviations_collapses_the_angles(generator):

@@ -152,9 +152,26 @@ def test_uncentered_growth_is_a_mean_of_inverse_chi_squares(seed):
     assert theory.uncentered_growth(4) == 3
 
 
+def test_lost_direction_factor_is_that_of_one_layer(seed):
+    """n = 8, width 24, 20 000 layers: energy of a nearly lost direction off the span of the others, over theirs."""
+    rng = np.random.default_rng(seed)
+    others = rng.standard_normal((20_000, 7, 24))
+    scale = np.linalg.norm(others, axis=1)
+    lost = rng.standard_normal((20_000, 24)) / scale
+    rows = others / scale[:, None, :]
+    q = np.linalg.qr(rows.swapaxes(1, 2)).Q
+    outside = (lost**2).sum(axis=1) - (np.einsum("tdk,td->tk", q, lost) ** 2).sum(axis=1)
+    factor = outside / (24 / 7)
+    error = factor.std() / math.sqrt(len(factor))
+    assert abs(factor.mean() - theory.lost_direction_factor(8, 24)) < 5 * error
+    assert abs(factor.mean() - theory.uncentered_growth(8)) > 5 * error  # power: without the loss at finite width
+    assert theory.lost_direction_factor(3, 5) == math.inf
+
+
 @pytest.mark.parametrize(
     ("call", "message"),
     [
+        (lambda: theory.lost_direction_factor(4, 3), "width must be at least the batch size 4, got 3"),
         (lambda: theory.rescaled_linear_map(np.array([1.0])), "eigenvalues must be at least two numbers"),
         (lambda: theory.rescaled_linear_map(np.array([1.0, -1.0])), "none negative"),
         (lambda: theory.rescaled_linear_map(np.array([math.nan, 1.0])), "none negative"),

@@ -8,7 +8,7 @@ import torch
 
 from bnlib.kernels import batch_norm_angle, recentered_relu_kernel
 from bnlib.layers import Stages, apply_stages
-from bnlib.outlier_states import _recentered_layer, outlier_state, pushed, symmetric_state
+from bnlib.outlier_states import _angle_of_first, _recentered_layer, outlier_state, pushed, symmetric_state
 
 # Norm over a cluster point's norm, angle to a cluster point and angle within the cluster, in degrees.
 KNOWN = {
@@ -102,17 +102,33 @@ def test_one_layer_of_a_large_finite_batch_agrees_with_the_infinite_one(generato
 
 def test_pushed_samples_come_back_in_small_batches(seed):
     g = torch.Generator().manual_seed(seed)
-    low, middle, high = pushed(8, 256, 40, Stages.parse("RC+RS+NL"), factor=3.0, draws=16, generator=g)
+    found = pushed(8, 256, 40, Stages.parse("RC+RS+NL"), factor=3.0, draws=16, generator=g)
+    low, middle, high = found["curves"]
     assert len(low) == len(middle) == len(high) == 40
     assert all(a <= b <= c for a, b, c in zip(low, middle, high, strict=True))
     assert middle[0] > 1.7
     assert middle[-1] < 1.25
+    assert found["end"] == middle[-1]
+    assert low[-1] <= found["end_low"] <= found["end"] <= found["end_high"] <= high[-1]
+    # One of many equivalent samples: the angle of the symmetric state, up to fluctuations, and far from a right one.
+    assert found["angle_low"] <= found["angle_deg"] <= found["angle_high"]
+    assert abs(found["angle_deg"] - math.degrees(symmetric_state(8).angle)) < 8
+
+
+def test_angle_of_the_pushed_sample_agrees_with_the_vectors(generator):
+    x = torch.randn(4, 6, 5, generator=generator, dtype=torch.float64)
+    mean = x[:, 1:].mean(dim=1)
+    naive = torch.nn.functional.cosine_similarity(x[:, 0], mean, dim=-1).arccos().rad2deg()
+    assert _angle_of_first(x @ x.mT) == pytest.approx(naive.numpy(), abs=1e-9)
+    x[0, 0] = 0
+    assert np.isnan(_angle_of_first(x @ x.mT)).tolist() == [True, False, False, False]
 
 
 def test_pushed_samples_run_away_without_rescaling(seed):
     g = torch.Generator().manual_seed(seed)
-    middle = pushed(16, 256, 40, Stages.parse("RC+NL"), factor=3.0, draws=16, generator=g)[1]
-    assert middle[-1] > 8
+    found = pushed(16, 256, 40, Stages.parse("RC+NL"), factor=3.0, draws=16, generator=g)
+    assert found["end"] > 8
+    assert found["angle_deg"] > 85
 
 
 @pytest.mark.parametrize("n", [0, 2])

@@ -37,15 +37,19 @@ def test_cell_and_share_by_hand():
         "mean": 6.0,
         "standard_error": 2.0,
         "bound": (2 / 0.5 + 2 / 0.25) / 2,
+        "bound_at_least": 2 / 0.5,
         "bound_kind": "exact (plane)",
     }
     assert found.share()["share_of_bound"] == (4 * 0.5 / 2 + 8 * 0.25 / 2) / 2
+    assert found.share()["share_at_most"] == (4 * 0.5 / 2 + 8 * 0.5 / 2) / 2
+    assert found.share()["share_at_most_error"] == 0.5
     assert found.share()["over_lower_bound"] == (4 * 0.5 + 8 * 0.5) / 2
 
 
 def test_no_bound_where_full_rank_is_out_of_reach():
     cell = example([0.5, 0.25], [0.5, 0.5], kind=None).cell()
     assert cell["bound"] is None
+    assert cell["bound_at_least"] is None
     assert cell["bound_kind"] is None
 
 

@@ -3,11 +3,20 @@
 import math
 from fractions import Fraction
 from itertools import pairwise
+from pathlib import Path
 
 import numpy as np
 import pytest
+import yaml
 
-from bnlib import tree, tree_survey
+from bnlib import criteria, tree, tree_survey
+
+CLAIMS = Path(__file__).parents[1] / "book" / "claims.yml"
+
+
+def _criterion(claim):
+    entries = yaml.safe_load(CLAIMS.read_text(encoding="utf-8"))
+    return next(entry["criterion"] for entry in entries if entry["id"] == claim)
 
 
 @pytest.mark.parametrize("n", [4, 5, 8, 17])
@@ -39,13 +48,62 @@ def test_theorem_10_is_read_off_the_layers(seed):
         values = [state.max_distinct_values for state in states]
         assert found["values_start"] == len(set(batch))
         assert found["depth_reached"] == 1 + next(i for i, v in enumerate(values) if v <= 3)
-        assert found["values_after"] == max(values[found["depth_reached"] - 1 :]) <= 3
+        assert found["values_after"] == max(values[found["depth_bound"] - 1 :]) <= 3
         assert found["directions_excess"] == max(state.distinct_directions for state in states) - 17
         marks = [tuple(int(y == end) for y in batch) for end in (max(batch), min(batch))]
         isolating = [all(mark in {d.vector for d in tree.directions(state)} for mark in marks) for state in states]
         first = isolating.index(True)
-        assert found["isolated_at"] == first + 1 <= max(1, tree.isolation_depth(batch, extremes=True))
+        assert found["isolation_bound"] == max(1, tree.isolation_depth(batch, extremes=True))
+        assert found["isolated_at"] == first + 1 <= found["isolation_bound"]
         assert found["isolation_lost"] == isolating[first:].count(False) == 0
+
+
+def test_a_tree_that_never_gets_to_three_values_does_not_pass(seed, monkeypatch):
+    rng = np.random.default_rng(seed)
+    good = tree_survey.summarize(tree_survey.survey([8], 2, rng=rng))
+    assert criteria.decide(_criterion("theorem-10"), {"survey_cells": good}) == "confirmed"
+    monkeypatch.setattr(tree.TreeState, "max_distinct_values", 7)
+    found = tree_survey.theorem_10([0, 1, 2, 8])
+    assert found["values_after"] == 7
+    assert found["depth_reached"] == max(found["depth_bound"], found["isolation_bound"]) + 3
+    bad = tree_survey.summarize(tree_survey.survey([8], 2, rng=rng))
+    assert criteria.decide(_criterion("theorem-10"), {"survey_cells": bad}) == "refuted"
+
+
+def test_three_values_do_not_isolate_an_extreme():
+    # Two values close to either extreme: the tree has three values soon, an isolating neuron only much later.
+    found = tree_survey.theorem_10([0, "1/1000", 10, 20, "20001/1000"])
+    assert (found["depth_reached"], found["isolated_at"]) == (2, 21)
+    assert found["depth_bound"] < found["isolated_at"] <= found["isolation_bound"]
+
+
+@pytest.mark.parametrize("kind", tree_survey.KINDS)
+def test_convergence_is_measured_at_finite_depth(kind, seed):
+    rng = np.random.default_rng(seed)
+    batch = tree_survey.make_batch(kind, 6, rng=rng)
+    while len(set(batch)) < 3:
+        batch = tree_survey.make_batch(kind, 6, rng=rng)
+    found, shallow = tree_survey.convergence_check(batch, 240), tree_survey.convergence_check(batch, 1)
+    shape = tree.geometry(tree.grow(batch, 240))
+    inside = [i for i, y in enumerate(batch) if min(batch) < y < max(batch)]
+    top = max(shape.norm_max, shape.norm_min)
+    assert found["ratio"] == pytest.approx(max(shape.norms[i] for i in inside) / top * 4 / 3, rel=1e-12)
+    assert found["gap"] == pytest.approx(shape.gap * 4 / math.sqrt(2 * math.pi), rel=1e-12)
+    assert found["extremes_off_deg"] == shallow["extremes_off_deg"] == 0
+    assert found["cluster_angle_deg"] == math.degrees(max(shape.angles[i, j] for i in inside for j in inside))
+    assert max(found["missing_max"], found["missing_min"]) < 1e-6
+    assert found["falls"] == 0
+    assert found["overshoot"] < 1e-12
+
+
+def test_convergence_checks_notice_wrong_limits(seed, monkeypatch):
+    batch = tree_survey.make_batch("gaussian", 6, rng=np.random.default_rng(seed))
+    true, wrong = tree_survey.limit(batch), tree_survey.limit([0, 1, 2, 3, 4, 100])
+    assert abs(true.energy_max - wrong.energy_max) > 1e-6
+    monkeypatch.setattr(tree_survey, "limit", lambda _: wrong)
+    found = tree_survey.convergence_check(batch, 240)
+    assert max(abs(found["missing_max"]), abs(found["missing_min"])) > 1e-6
+    assert tree_survey.convergence_check(batch, 3)["cluster_angle_deg"] > found["cluster_angle_deg"]
 
 
 def test_theorem_11_is_read_off_the_limit(seed):

@@ -5,6 +5,7 @@ import math
 import numpy as np
 import pytest
 import torch
+from scipy.stats import binom
 
 from bnlib import tree, tree_transfer
 from bnlib.layers import recenter, relu
@@ -100,8 +101,35 @@ def test_counts_and_ratios():
         "extreme": [1.0],
         "maximum": [0.5],
         "predicted": [0.5],
-        "most_frequent": [0.5],
+        "agreement": [0.0],
     }
+    with pytest.raises(ValueError, match="norms has 1 draws a batch; whether winners agree needs at least two"):
+        tree_transfer.winner_shares(norms[:, :1], batches, np.array([4]))
+
+
+def test_agreement_is_unbiased_for_few_draws(seed):
+    rng = np.random.default_rng(seed)
+    fair = np.eye(3)[rng.integers(2, size=(4000, 3))]
+    share = tree_transfer.winner_shares(fair, np.tile([0.0, 1.0, 2.0], (4000, 1)), np.zeros(4000, dtype=int))
+    error = share["agreement"].std() / math.sqrt(4000)
+    assert abs(share["agreement"].mean() - 0.5) < 5 * error
+    # The share of the most frequent winner of three draws has the mean 3/4.
+    frequent = fair.mean(axis=1).max(axis=-1)
+    assert abs(frequent.mean() - 0.5) > 5 * error
+    naive = [
+        np.mean([a == b for i, a in enumerate(w) for j, b in enumerate(w) if i != j]) for w in fair.argmax(axis=-1)
+    ]
+    np.testing.assert_allclose(share["agreement"], naive, rtol=1e-12)
+
+
+def test_lower_limits_are_those_of_coins(seed):
+    shares = (np.random.default_rng(seed).random(300) < 0.9).astype(float)
+    lower = tree_transfer.lower_limit(shares)
+    assert lower < 0.9
+    # At the limit, as many successes have just the probability of the error.
+    assert binom.sf(shares.sum() - 1, 300, lower) == pytest.approx(1e-3, rel=1e-6)
+    assert tree_transfer.lower_limit(np.ones(300)) == pytest.approx(1e-3 ** (1 / 300), rel=1e-12)
+    assert tree_transfer.lower_limit(np.full(3, 1 / 3)) == tree_transfer.lower_limit(np.array([1.0, 0, 0]))
 
 
 def test_extremes_ratio_equals_a_loop(batches, seed):
@@ -133,12 +161,15 @@ def test_transfer_cell_on_made_up_norms():
         "extreme": 0.75,
         "predicted": 0.5,
         "maximum": 0.5,
-        "most_frequent": 0.5,
+        "agreement": 0.0,
         "ratio_share": 0.75,
         # The bound is sqrt(2 pi) / 3 = 0.8355 radians.
         "gap_share": 0.75,
     }
     assert {name: cell[name] for name in expected} == expected
+    # Each of the three shares adds up to 1.5 batches, rounded down to one of two.
+    lower = tree_transfer.lower_limit(np.array([1.0, 0.0]))
+    assert [cell[f"{name}_lower"] for name in ("extreme", "ratio_share", "gap_share")] == [lower] * 3
     assert cell["tree_second"] == pytest.approx((0.5 + 1.9 / 4) / 2)
     assert cell["network_second"] == pytest.approx((1 / 8 + 0.4) / 2)
 
