@@ -17,7 +17,7 @@
 # **Answer.** Recentering (RC), rescaling (RS) and the non-linearity (NL). That RC followed by RS is batch normalization, up to rounding:
 # *{glue:text}`verdict-batch-norm-is-rc-then-rs`*. In a linear network recentering acts once, in the first layer, and never again:
 # *{glue:text}`verdict-recentering-first-layer`*. That rescaling keeps a batch at full numerical rank however
-# deep the network: *{glue:text}`verdict-rescaling-keeps-full-rank`*, on two conditions: the scale is the root mean square, and the width is well above
+# deep the network: *{glue:text}`verdict-rescaling-keeps-full-rank`*. The conditions are two: the scale is the root mean square, and the width is well above
 # half the square of the batch size.
 # Root-mean-square rescaling even turns nearly parallel samples into orthogonal ones, up to a gap that falls with the width $d$:
 # *{glue:text}`verdict-rescaling-orthogonalizes`*. We give its size in closed form; for a batch of four it is

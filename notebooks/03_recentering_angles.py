@@ -16,8 +16,8 @@
 #
 # **Answer.** It depends on two things that the essay does not name, the kind of rescaling and the batch size. The verdict on the two numbers together
 # is *{glue:text}`verdict-essay-sixty-and-seventy-five`*: at the width and depth measured here they hold for {glue:text}`essay-pairs-holding` of
-# {glue:text}`essay-pairs-all` pairs of a row without recentering and a row with it at one batch size; with the root mean square and batch norm as the pair, the batch
-# sizes are {glue:text}`essay-sizes-holding`, out of {glue:text}`essay-sizes`.
+# {glue:text}`essay-pairs-all` pairs of a row without recentering and a row with it at one batch size; for the root mean square and batch norm as the pair, the batch
+# sizes that satisfy both are: {glue:text}`essay-sizes-holding` (measured: {glue:text}`essay-sizes`).
 # Without recentering, in the limit of wide and deep networks: ReLU alone goes to 0°, and so does division by the standard deviation; division by
 # the root mean square goes to {glue:text}`theory-rms-8:.2f`° for a batch of eight and to
 # {glue:text}`theory-rms-inf:.2f`° for large batches. With recentering and rescaling the angle is
@@ -398,7 +398,7 @@ run.judge("one-layer-maps")
 # The logarithm in {eq}`eq-03-threepi` explains why $3\pi/L$ overestimates the angle for a long time: at the depth of this page it is
 # {glue:text}`three-pi:.2f`°, and exact iteration gives {glue:text}`nl-theory:.2f`°. The simulation has a mean of {glue:text}`nl-reference:.2f`° and a median of {glue:text}`nl-median:.2f`° for a batch of
 # {glue:text}`reference-n`. At finite width the logarithm of a small angle is a random walk beside the curve
-# (of the $d/2$ active neurons one degree of freedom is lost, so $\log\theta$ drifts by about $-1/d$ a layer). The drift belongs to the logarithm, and so to the typical draw; the mean of the angle itself has none of it, since
+# (of the $d/2$ active neurons one degree of freedom is lost, so $\log\theta$ drifts by about $-1/d$ a layer). The drift belongs to the logarithm, and so to the typical draw; the mean of the angle itself has none of it in this approximation, since
 # $\mathbb E[\chi_{k-1}]\,\mathbb E[1/\chi_k] = 1$. Between depth {glue:text}`half-depth` and the last layer the angle falls like the depth to the power of minus {glue:text}`nl-exponent:.2f`; the claim below asks for both,
 # the size at the last layer and an exponent that differs from one by less than a half.
 
@@ -551,7 +551,7 @@ run.judge("rms-fixed-point", "essay-sixty-degrees-rms")
 # looks in that direction has a large mean and, for the same reason, a large standard deviation, and dividing by it turns the shared part down much as RMS does. Heuristically, if a share $\varrho$ of the
 # batch's variance lies along its mean, $m^2/\lvert Gh\rvert^2$ is smaller by a factor of about $1-2\varrho$, so $y$ gains a factor of about $1+2\varrho$ a layer, against the loss in {eq}`eq-03-std` of about $2/(n-1)$ and ReLU's $2\theta/(3\pi)$; the first loss is small only
 # for large batches. We offer this as an explanation, not a theorem, and test one consequence: if fluctuations keep the angle up, then it must fall when the *same representation* is passed on to much wider layers, but not
-# in the first of them. The bottom panel does that: {glue:text}`widened-width` neurons up to the dashed line, {glue:text}`widened-wider` from there on. The control passes the representation on through as many layers that are *not* wider.
+# in the first of them. The bottom panel does that: {glue:text}`widened-width` neurons up to the dashed line, {glue:text}`widened-wider` from there on. The control is independent narrow networks that go on through as many layers that are *not* wider.
 
 # %% tags=["hide-input"]
 std_widths = sorted({max(1, parameters.width // 2**k) for k in range(6)})

@@ -397,10 +397,13 @@ for size in parameters.survey_sizes:
         # Inner gaps fade by a factor e in about n/2 layers at the slowest, from a start that may be far ahead.
         checks.append({"kind": kind, **tree_survey.convergence_check(one, 20 * max(size, 10))})
 run.record("convergence_checks", checks)
-near = tree_survey.theorem_10([0, "1/1000", 10, 20, "20001/1000"])
-run.record("near_extremes", {name: near[name] for name in ("depth_reached", "isolated_at", "isolation_bound")})
+close = [0, "1/1000", 10, 20, "20001/1000"]
+near = tree_survey.theorem_10(close)
+followed = tree_survey.isolating_sequence(close, near["isolation_bound"])
+first = next(row["depth"] for row in followed if row["isolating"])
+run.record("near_extremes", {"depth_reached": near["depth_reached"], "first_isolating": first})
 run.glue("near-three", "near_extremes['depth_reached']")
-run.glue("near-isolated", "near_extremes['isolated_at']")
+run.glue("near-isolated", "near_extremes['first_isolating']")
 run.judge("theorem-11-isolated-rows", "theorem-11-ratio-converges")
 
 # %% [markdown]
@@ -707,7 +710,7 @@ run.judge(
 )
 
 # %% [markdown]
-# Where a criterion asks for nearly all networks (the sample of largest norm is an extreme; the two bounds), it compares a one-sided exact confidence limit of 99.9 percent for the share, with batches as the units, with its threshold.
+# Where a criterion asks for nearly all networks (the sample of largest norm is an extreme; the two bounds), it compares its threshold with a one-sided Clopper–Pearson limit of the share, at 99.9 percent, with batches as the units.
 #
 # Read the verdicts together. As a model of the *dynamics* the tree is judged by the distribution of norms: {glue:text}`verdict-tree-faithful`. As a guide to *who* may escape it is judged by
 # how often the networks' largest sample is an extreme of the input ({glue:text}`verdict-tree-says-who-may-escape`) and how often it is the one that the tree makes larger

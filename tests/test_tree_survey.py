@@ -72,7 +72,9 @@ def test_a_tree_that_never_gets_to_three_values_does_not_pass(seed, monkeypatch)
 
 def test_three_values_do_not_isolate_an_extreme():
     # Two values close to either extreme: the tree has three values soon, an isolating neuron only much later.
-    found = tree_survey.theorem_10([0, "1/1000", 10, 20, "20001/1000"])
+    batch = [0, "1/1000", 10, 20, "20001/1000"]
+    found = tree_survey.theorem_10(batch)
+    assert [row["isolating"] for row in tree_survey.isolating_sequence(batch, 22)] == [0] * 20 + [2, 2]
     assert (found["depth_reached"], found["isolated_at"]) == (2, 21)
     assert found["depth_bound"] < found["isolated_at"] <= found["isolation_bound"]
 
