@@ -74,7 +74,7 @@ def mathjax_file() -> Path:
 
 
 def verdict_rows(claims: dict[str, dict[str, Any]], records: dict[str, dict[str, Any]]) -> list[dict[str, str]]:
-    """Every claim with its verdict, as computed by its chapter."""
+    """Every claim with its verdict, as computed by its chapter; in the chapters' order, untested ones last."""
     rows = []
     for key, claim in claims.items():
         outcome = records.get(claim.get("notebook"), {}).get("claims", {}).get(key)
@@ -89,7 +89,7 @@ def verdict_rows(claims: dict[str, dict[str, Any]], records: dict[str, dict[str,
                 "verdict": outcome["verdict"] if outcome else "not tested",
             }
         )
-    return rows
+    return sorted(rows, key=lambda row: row["notebook"] or "~")
 
 
 def verdict_page(rows: list[dict[str, str]]) -> str:
