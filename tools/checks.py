@@ -199,4 +199,7 @@ def _check_styles(folder: Path) -> list[str]:
 
 def read_notebook(path: Path) -> dict[str, Any]:
     """A notebook as plain dictionaries, its sources as lists of lines or as strings."""
-    return json.loads(path.read_text())
+    content = json.loads(path.read_text())
+    if not isinstance(content, dict) or not isinstance(content.get("cells"), list) or "metadata" not in content:
+        raise ValueError(f"{path.name} is not a notebook")
+    return content

@@ -107,9 +107,10 @@ def up_to_date(job: Job) -> bool:
         stamp = json.loads(job.stamp.read_text())
         results = read_results(job.results / f"{job.name}.json")
         notebook = read_notebook(job.output)
-    except (OSError, ValueError, RecordError):
+        return stamp["fingerprint"] == fingerprint(job) and not check_pair(notebook, results, job.name)
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        # Missing or damaged, in whatever way: then it is not good.
         return False
-    return stamp["fingerprint"] == fingerprint(job) and not check_pair(notebook, results, job.name)
 
 
 def clean(notebook: dict) -> dict:
@@ -135,7 +136,8 @@ class Executor:
 
     def __init__(self) -> None:
         self._running: set[subprocess.Popen] = set()
-        self._lock = threading.Lock()
+        # Re-entrant: a second signal may arrive while the first one is being handled, in the same thread.
+        self._lock = threading.RLock()
         self._stopped = False
 
     def stop(self) -> None:
@@ -238,7 +240,8 @@ def execute(jobs: list[Job], workers: int) -> None:
 
     def on_signal(number: int, _frame: object) -> None:
         interrupted.append(number)
-        executor.stop()
+        if len(interrupted) == 1:
+            executor.stop()
 
     previous = {number: signal.signal(number, on_signal) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
     failures = []
@@ -291,8 +294,8 @@ def main() -> int:
 
 def _last_seconds(job: Job) -> float:
     try:
-        return json.loads(job.stamp.read_text())["seconds"]
-    except (OSError, ValueError, KeyError):
+        return float(json.loads(job.stamp.read_text())["seconds"])
+    except (OSError, ValueError, KeyError, TypeError):
         return float("inf")
 
 

@@ -99,9 +99,9 @@ def verdict_page(rows: list[dict[str, str]]) -> str:
     lines = [
         "# Verdicts",
         "",
-        f"{len(rows)} claims are judged so far: {summary}. Each criterion stands in `book/claims.yml` and was written "
-        "down before the run of record, though after a pilot was known; the chapter computes the verdict from what "
-        "it measures.",
+        f"{len(rows)} claims are listed: {summary}. The criterion of a tested claim stands in `book/claims.yml` and was "
+        "written down before the run of record, though after pilots were known; the chapter computes the verdict "
+        "from what it measures. Each claim is linked to the place in its chapter that shows the numbers.",
         "",
         '<div class="verdicts"><table><thead><tr><th>claim</th><th>source</th><th>verdict</th></tr></thead><tbody>',
     ]

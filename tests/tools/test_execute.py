@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from bnlib.records import read_results
-from tools.execute import Executor, Job, clean, execute, fingerprint, imported_modules, up_to_date
+from tools.execute import Executor, Job, _last_seconds, clean, execute, fingerprint, imported_modules, up_to_date
 from tools.paths import ROOT, Refusal
 
 from .chapters import FAILING, GOOD, executed, write_chapter
@@ -47,7 +47,9 @@ def test_a_chapter_that_fails_replaces_nothing(job, capsys):
     assert sorted(path.name for path in job.executed.iterdir()) == ["tiny.ipynb", "tiny.log", "tiny.stamp.json"]
 
 
-@pytest.mark.parametrize("damage", ["results", "corrupt", "other run", "notebook", "stamp"])
+@pytest.mark.parametrize(
+    "damage", ["results", "corrupt", "other run", "notebook", "no notebook", "stamp", "empty stamp", "odd stamp"]
+)
 def test_what_is_damaged_is_executed_again(job, damage):
     execute([job], 1)
     assert up_to_date(job)
@@ -61,9 +63,16 @@ def test_what_is_damaged_is_executed_again(job, damage):
             file.write_text(file.read_text().replace('"abc"', '"xyz"'))
         case "notebook":
             job.output.unlink()
+        case "no notebook":
+            job.output.write_text("{}")
         case "stamp":
             job.stamp.write_text("{")
+        case "empty stamp":
+            job.stamp.write_text("{}")
+        case "odd stamp":
+            job.stamp.write_text("[]")
     assert not up_to_date(job)
+    assert _last_seconds(job) >= 0
 
 
 def test_content_decides_and_not_file_times(job):
@@ -148,6 +157,19 @@ def test_nothing_starts_after_a_stop(job):
     threading.Thread(target=executor.stop).run()
     with pytest.raises(Refusal, match="tiny was not started"):
         executor.run(job)
+
+
+def test_a_second_signal_in_the_middle_of_the_first_does_not_block(job):
+    executor = Executor()
+    ended = threading.Event()
+
+    def stop_while_stopping():
+        with executor._lock:
+            executor.stop()
+        ended.set()
+
+    threading.Thread(target=stop_while_stopping, daemon=True).start()
+    assert ended.wait(timeout=5)
 
 
 def run_tool(*arguments):

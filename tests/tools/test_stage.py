@@ -40,6 +40,12 @@ def test_a_corrupt_results_file_is_refused(folders):
         gather(["tiny"], folders, folders)
 
 
+def test_a_file_that_is_no_notebook_is_refused(folders):
+    (folders / "tiny.ipynb").write_text("{}")
+    with pytest.raises(Refusal, match=r"tiny\.ipynb is not a notebook"):
+        gather(["tiny"], folders, folders)
+
+
 def test_buttons_appear_only_with_a_public_address():
     text = (ROOT / "_config.yml").read_text()
     plain = yaml.safe_load(configuration(text, ""))
