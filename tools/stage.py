@@ -99,7 +99,7 @@ def verdict_page(rows: list[dict[str, str]]) -> str:
     lines = [
         "# Verdicts",
         "",
-        f"{len(rows)} claims are listed: {summary}. The criterion of a tested claim stands in `book/claims.yml` and was "
+        f"{len(rows)} claims are listed: {summary}. A tested claim has its criterion in `book/claims.yml`, "
         "written down before the run of record, though after pilots were known; the chapter computes the verdict "
         "from what it measures. Each claim is linked to the place in its chapter that shows the numbers.",
         "",
