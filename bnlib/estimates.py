@@ -108,12 +108,13 @@ def censored_quantile(times: Sequence[int | None], level: float) -> float | None
     return float(found) if math.isfinite(found) else None
 
 
-def share_interval(hits: int, draws: int) -> tuple[float | None, float | None]:
-    """Exact two-sided 95 percent interval of a share (Clopper and Pearson 1934).
+def share_interval(hits: int, draws: int, *, tail: float = (1 - CONFIDENCE) / 2) -> tuple[float | None, float | None]:
+    """Exact two-sided interval of a share, 95 percent by default (Clopper and Pearson 1934).
 
     Args:
         hits: number of draws that had the property.
         draws: number of draws, at least `hits`.
+        tail: probability, on each side, that the interval misses the truth.
 
     Returns:
         Lower and upper end, or None for both if there are no draws.
@@ -130,7 +131,6 @@ def share_interval(hits: int, draws: int) -> tuple[float | None, float | None]:
         raise ValueError(f"hits is {hits} of {draws} draws; valid is a number from 0 to the number of draws.")
     if draws == 0:
         return None, None
-    tail = (1 - CONFIDENCE) / 2
     low = float(beta.ppf(tail, hits, draws - hits + 1)) if hits > 0 else 0.0
     high = float(beta.ppf(1 - tail, hits + 1, draws - hits)) if hits < draws else 1.0
     return low, high

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 from jaxtyping import Float, Int
-from scipy.stats import beta
 from torch import Tensor
 
+from bnlib import estimates
 from bnlib.collinear import attainable_rank
 from bnlib.data import gaussian_batch
 from bnlib.gamma import GammaBounds, gamma_bounds
@@ -227,9 +227,7 @@ def share_interval(count: int, draws: int, error: float = 1e-6) -> tuple[float, 
     """
     if not 0 <= count <= draws or draws < 1:
         raise ValueError(f"count must be from 0 to draws, got {count} of {draws}.")
-    lower = float(beta.ppf(error, count, draws - count + 1)) if count else 0.0
-    upper = float(beta.ppf(1 - error, count + 1, draws - count)) if count < draws else 1.0
-    return lower, upper
+    return estimates.share_interval(count, draws, tail=error)
 
 
 def degenerate_batch(n: int, d: int, *, generator: torch.Generator) -> Float[Tensor, "n d"]:

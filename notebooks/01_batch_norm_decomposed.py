@@ -48,7 +48,7 @@ import math
 import numpy as np
 import torch
 
-from bnlib import figures, linear_networks, linear_theory, records, seeds
+from bnlib import figures, linear_networks, linear_theory, records
 from bnlib.data import gaussian_batch, symmetric_batch
 from bnlib.ensembles import gaussian
 from bnlib.layers import Stages, apply_stages
@@ -58,11 +58,6 @@ run = records.start("01_batch_norm_decomposed", parameters)
 for name in ("n_seeds", "deep_width", "deep_depth"):
     run.record(name, getattr(parameters, name))
     run.glue(name.replace("_", "-"), name)
-
-
-def stream(*labels):
-    """An independent source of randomness for one part of this chapter."""
-    return seeds.generator(parameters.seed, "01", *labels, device=parameters.device)
 
 
 # %% [markdown]
@@ -116,7 +111,7 @@ def stream(*labels):
 # time, and couple no samples.
 
 # %% tags=["hide-input"]
-picture_generator = stream("picture")
+picture_generator = run.generator("01", "picture")
 picture_input = gaussian_batch(12, 8, generator=picture_generator) + 1
 picture = {"H = XW": picture_input @ gaussian(8, 2, generator=picture_generator) / 8**0.5}
 for name in ("RC", "RC+RS", "RC+RS+NL"):
@@ -154,7 +149,7 @@ figures.show(figure)
 # %% tags=["hide-input"]
 cases = []
 for n, d in ((4, 16), (8, 64), (64, 256), (256, 1000)):
-    x = 3 * gaussian_batch(n, d, generator=stream("batch norm", n, d)) + 1
+    x = 3 * gaussian_batch(n, d, generator=run.generator("01", "batch norm", n, d)) + 1
     bn = apply_stages(x, Stages.parse("RC+RS"))
     cases.append(
         {
@@ -185,7 +180,7 @@ run.judge("batch-norm-is-rc-then-rs")
 
 # %% tags=["hide-input"]
 scales = np.logspace(-4, 1, 21)
-x = gaussian_batch(64, 1, generator=stream("epsilon"))
+x = gaussian_batch(64, 1, generator=run.generator("01", "epsilon"))
 x = apply_stages(x, Stages.parse("RC+RS"))
 largest = float(x.abs().max())
 epsilon_bias = [linear_networks.batch_norm_difference(x * scale, epsilon=1e-5) / largest for scale in scales]
@@ -239,9 +234,15 @@ first_layer_draws = min(parameters.n_seeds, 20)
 run.record("first_layer_draws", first_layer_draws)
 distances = {}
 for name in names:
-    x = gaussian_batch(8, parameters.deep_width, generator=stream("first layer", name), draws=first_layer_draws)
+    x = gaussian_batch(
+        8, parameters.deep_width, generator=run.generator("01", "first layer", name), draws=first_layer_draws
+    )
     distances[name] = linear_networks.recentering_once_or_always(
-        x, parameters.deep_width, layers_compared, Stages.parse(name), generator=stream("first layer weights", name)
+        x,
+        parameters.deep_width,
+        layers_compared,
+        Stages.parse(name),
+        generator=run.generator("01", "first layer weights", name),
     ).cpu()
 run.record("first_layer_only", {name: float(distances[name].max()) for name in ("RC", "RC+RS")})
 run.record("first_layer_only_median", {name: float(distances[name].amax(dim=0).median()) for name in ("RC", "RC+RS")})
@@ -328,10 +329,10 @@ deep_depths = sorted(
 )
 deep_curves = {}
 for name in progress(deep_names, "readings"):
-    x = gaussian_batch(4, parameters.deep_width, generator=stream("deep", name), draws=parameters.n_seeds)
+    x = gaussian_batch(4, parameters.deep_width, generator=run.generator("01", "deep", name), draws=parameters.n_seeds)
     deep_curves[name] = linear_networks.linear_curves(
         x, parameters.deep_width, deep_depths, Stages.parse(name),
-        relative_tolerance=tolerance, generator=stream("deep weights", name),
+        relative_tolerance=tolerance, generator=run.generator("01", "deep weights", name),
     )  # fmt: skip
 
 
@@ -352,10 +353,12 @@ run.record("deep", deep)
 deep_sixteen_draws = min(parameters.n_seeds, 20)
 deep_sixteen = {}
 for name in ("RMS", "STD"):
-    x = gaussian_batch(16, parameters.deep_width, generator=stream("deep sixteen", name), draws=deep_sixteen_draws)
+    x = gaussian_batch(
+        16, parameters.deep_width, generator=run.generator("01", "deep sixteen", name), draws=deep_sixteen_draws
+    )
     curves = linear_networks.linear_curves(
         x, parameters.deep_width, [parameters.deep_depth], Stages.parse(name),
-        relative_tolerance=tolerance, generator=stream("deep sixteen weights", name),
+        relative_tolerance=tolerance, generator=run.generator("01", "deep sixteen weights", name),
     )  # fmt: skip
     deep_sixteen[name] = at_the_end(curves, 16)
 run.record("deep_sixteen", deep_sixteen)
@@ -377,12 +380,14 @@ run.record(
     },
 )
 ceiling_draws = min(parameters.n_seeds, 20)
-combinations = gaussian_batch(6, 3, generator=stream("rank three, left"), draws=ceiling_draws)
-directions = gaussian_batch(3, parameters.deep_width, generator=stream("rank three, right"), draws=ceiling_draws)
+combinations = gaussian_batch(6, 3, generator=run.generator("01", "rank three, left"), draws=ceiling_draws)
+directions = gaussian_batch(
+    3, parameters.deep_width, generator=run.generator("01", "rank three, right"), draws=ceiling_draws
+)
 few_layers = {
     name: linear_networks.linear_curves(
         combinations @ directions, parameters.deep_width, [1, 2, 3, 4, 5], Stages.parse(name),
-        relative_tolerance=1e-9, generator=stream("rank three weights", name),
+        relative_tolerance=1e-9, generator=run.generator("01", "rank three weights", name),
     ).rank
     for name in deep_names
 }  # fmt: skip
@@ -575,14 +580,16 @@ aligned_draws = min(parameters.n_seeds, 40)
 run.record("aligned_draws", aligned_draws)
 aligned = {}
 for width in progress(aligned_widths, "aligned batches"):
-    x = symmetric_batch(4, max(width, 4), cosine=cosine, generator=stream("aligned", width), draws=aligned_draws)
+    x = symmetric_batch(
+        4, max(width, 4), cosine=cosine, generator=run.generator("01", "aligned", width), draws=aligned_draws
+    )
     aligned[width] = linear_networks.linear_curves(
         x,
         width,
         aligned_depths,
         Stages.parse("RMS"),
         relative_tolerance=tolerance,
-        generator=stream("aligned weights", width),
+        generator=run.generator("01", "aligned weights", width),
     ).gap.cpu()
 path = linear_theory.rescaled_gap_path(np.array([1 + 3 * cosine] + 3 * [1 - cosine]), aligned_depths[-1])
 widest = aligned[aligned_widths[-1]]
@@ -649,7 +656,7 @@ cells = []
 for n in parameters.batch_sizes:
     for width in progress(sorted(w for w in parameters.widths if w >= n), f"stationary gaps, n = {n}"):
         gaps = linear_networks.stationary_gaps(
-            n, width, draws=parameters.n_seeds, generator=stream("floor", n, width)
+            n, width, draws=parameters.n_seeds, generator=run.generator("01", "floor", n, width)
         ).cpu()
         mean, _ = linear_theory.stationary_gap(n, width)
         cells.append(

@@ -44,7 +44,7 @@ import math
 import numpy as np
 import torch
 
-from bnlib import figures, geometry, layers, records, seeds
+from bnlib import figures, geometry, layers, records
 from bnlib import rank_experiments as experiments
 from bnlib.gamma import gamma_bounds
 from bnlib.planar_gamma import gamma_planar, sectors, small_gamma_probability
@@ -52,11 +52,6 @@ from bnlib.progress import progress
 from bnlib.rank import neurons_for_confidence, orthogonal_neurons_bound, rank_times, tail_bounds
 
 run = records.start("02_rank_theorem", parameters)
-
-
-def stream(*labels):
-    """An independent source of randomness for one part of this chapter."""
-    return seeds.generator(parameters.seed, "02", *labels, device=parameters.device)
 
 
 def plus_minus(mean, error):
@@ -252,7 +247,7 @@ tail_batches = {
 }
 tail_times, tails, promises = {}, {}, []
 for name, batch in progress(tail_batches.items(), "tails", total=len(tail_batches)):
-    rank_by_rank = experiments.fixed_batch_times(batch, draws, generator=stream("tail", name))
+    rank_by_rank = experiments.fixed_batch_times(batch, draws, generator=run.generator("02", "tail", name))
     times = rank_by_rank[:, -1]
     gamma = gamma_bounds(batch.cpu().numpy()).lower
     tail_times[name] = times
@@ -387,7 +382,7 @@ shown_neurons = 24
 growth = {}
 for name, batch in growth_batches.items():
     times = experiments.fixed_batch_times(
-        batch, parameters.n_trials, generator=stream("growth", name), max_neurons=3000
+        batch, parameters.n_trials, generator=run.generator("02", "growth", name), max_neurons=3000
     )
     growth[name] = {
         "mean_rank": experiments.mean_rank_curve(times, shown_neurons),
@@ -395,9 +390,11 @@ for name, batch in growth_batches.items():
         "share_at_five": float((times[:, 4] >= 0).mean()),
     }
 pairs = experiments.fixed_batch_times(
-    torch.cat([half[:2], -half[:2]]), parameters.n_trials, generator=stream("two-pairs"), max_neurons=3000
+    torch.cat([half[:2], -half[:2]]), parameters.n_trials, generator=run.generator("02", "two-pairs"), max_neurons=3000
 )
-checked = experiments.attained_ranks(min(320, 4 * parameters.n_trials), 3000, generator=stream("attainable"))
+checked = experiments.attained_ranks(
+    min(320, 4 * parameters.n_trials), 3000, generator=run.generator("02", "attainable")
+)
 run.record("rank_growth", growth)
 run.record("two_pairs", {"n": 4, "share_reached": float((pairs[:, 3] >= 0).mean()), "draws": parameters.n_trials})
 run.record(
@@ -484,7 +481,9 @@ small_angles = []
 for opening in progress([1.0, 0.3, 0.1, 0.03, 0.01, 0.003], "small angles"):
     angles = torch.linspace(0, opening, 3, **options)
     batch = torch.stack([angles.cos(), angles.sin()], dim=1)
-    times = experiments.fixed_batch_times(batch, parameters.n_trials, generator=stream("opening", repr(opening)))[:, -1]
+    times = experiments.fixed_batch_times(
+        batch, parameters.n_trials, generator=run.generator("02", "opening", repr(opening))
+    )[:, -1]
     gamma = gamma_planar(batch.cpu().numpy()).gamma
     mean, error = experiments.mean_and_error(times)
     small_angles.append(
@@ -582,12 +581,12 @@ figures.show(figure)
 planar_sizes = [n for n in parameters.batch_sizes if n <= 64] or [64]
 main = [
     experiments.gaussian_waiting_times(
-        n, parameters.input_dim, parameters.n_trials, generator=stream("gaussian", n, parameters.input_dim)
+        n, parameters.input_dim, parameters.n_trials, generator=run.generator("02", "gaussian", n, parameters.input_dim)
     )
     for n in progress(parameters.batch_sizes, "batch sizes")
 ]
 planar = [
-    experiments.gaussian_waiting_times(n, 2, parameters.n_trials, generator=stream("plane", n))
+    experiments.gaussian_waiting_times(n, 2, parameters.n_trials, generator=run.generator("02", "plane", n))
     for n in progress(planar_sizes, "planar batch sizes")
 ]
 run.record("neurons_to_full_rank", [found.cell() for found in main])
@@ -728,7 +727,9 @@ for n in progress([2, 4, 8, 16], "independent samples"):
         ("orthogonal", torch.eye(n, **options)),
         ("nearly one direction", torch.ones(n, n, **options) + 1e-6 * torch.eye(n, **options)),
     ]:
-        times = experiments.fixed_batch_times(batch, draws, generator=stream("independent", name, n))[:, -1]
+        times = experiments.fixed_batch_times(batch, draws, generator=run.generator("02", "independent", name, n))[
+            :, -1
+        ]
         mean, error = experiments.mean_and_error(times)
         gamma = gamma_bounds(batch.cpu().numpy())
         independent.append(
@@ -775,7 +776,7 @@ run.judge("rank-planar-factor")
 numeric_draws = min(200, parameters.n_trials)
 numeric = []
 for dimension in (2, 4, 16):
-    source = stream("numerical", dimension)
+    source = run.generator("02", "numerical", dimension)
     batches = torch.randn(numeric_draws, 16, dimension, generator=source, **options)
     weights = torch.randn(numeric_draws, dimension, 128, generator=source, **options)
     activity = layers.relu(batches @ weights)

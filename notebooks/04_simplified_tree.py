@@ -612,7 +612,7 @@ paths, cells = {}, []
 for size in progress(parameters.network_sizes, "networks, batch sizes"):
     rng = np.random.default_rng(seeds.derive_seed(parameters.seed, "inputs", size))
     inputs = rng.standard_normal((parameters.network_batches, size))
-    generator = seeds.generator(parameters.seed, "networks", size, device=parameters.device)
+    generator = run.generator("networks", size)
     networks = tree_transfer.network_paths(
         inputs, parameters.network_width, depths, draws=parameters.network_draws, generator=generator
     )
@@ -740,7 +740,7 @@ for size in progress(parameters.network_sizes, "symmetric batches"):
     rng = np.random.default_rng(seeds.derive_seed(parameters.seed, "symmetric", size))
     half = rng.standard_normal(size // 2)
     mirrored = np.concatenate([half, -half, np.zeros(size % 2)])
-    generator = seeds.generator(parameters.seed, "coin", size, device=parameters.device)
+    generator = run.generator("coin", size)
     networks = tree_transfer.network_paths(
         mirrored[None],
         parameters.network_width,

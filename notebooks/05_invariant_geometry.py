@@ -44,7 +44,6 @@ from bnlib.parameters import check, integer, integers
 parameters = check(globals(), batch_sizes=integers(minimum=2), width=integer(minimum=2), n_seeds=integer(minimum=2))
 
 # %% tags=["hide-input"]
-import functools
 import math
 
 import numpy as np
@@ -68,7 +67,6 @@ run = records.start("05_invariant_geometry", parameters)
 
 
 # one independent stream of random numbers for each part of the run
-generator = functools.partial(seeds.generator, parameters.seed, device=parameters.device)
 symbolic = invariant_geometry.symbolic_moments()
 run.record("symbolic", symbolic.identities)
 
@@ -113,7 +111,7 @@ def batch(n, dimension, cluster_angle=0.0):
 # %% tags=["hide-input"]
 DEMO_N, DEMO_WIDTH, OPEN_ANGLE = 8, 64, 0.5
 x = batch(DEMO_N, DEMO_WIDTH)
-source = generator("orthogonality")
+source = run.generator("orthogonality")
 gaussian = torch.randn(500, DEMO_WIDTH, DEMO_WIDTH, generator=source, dtype=x.dtype, device=x.device)
 uniform = torch.rand(500, DEMO_WIDTH, DEMO_WIDTH, generator=source, dtype=x.dtype, device=x.device)
 laws = {
@@ -252,7 +250,7 @@ for n in progress(parameters.batch_sizes, "batch sizes"):
         batch(n, parameters.width),
         parameters.width,
         parameters.n_seeds,
-        generator=generator("moments", n),
+        generator=run.generator("moments", n),
         weight_variance=2 * alpha[n],
     )
     moments[n] = {
@@ -342,7 +340,7 @@ for d in SAMPLED_WIDTHS:
         batch(DEMO_N, d),
         d,
         min(parameters.n_seeds, 20000),
-        generator=generator("deficit", d),
+        generator=run.generator("deficit", d),
         weight_variance=2 * float(invariant_geometry.alpha_invariance(DEMO_N)),
     )
     moment = layer_moments.sampled_moment(sample.outlier_norm)
@@ -582,7 +580,7 @@ shapes = {}
 for name, variance in VARIANCES.items():
     start = batch(DEMO_N, 64, 0.1).expand(20, -1, -1)
     states = ensembles.propagate(
-        start, 64, 10, Stages.parse("RC+NL"), generator=generator("variance"), weight_variance=variance
+        start, 64, 10, Stages.parse("RC+NL"), generator=run.generator("variance"), weight_variance=variance
     )
     last = list(states)[-1]
     summary = geometry.outlier_summary(last.x)
@@ -705,7 +703,7 @@ for n in progress(escape_sizes, "escape of small angles"):
         ESCAPE_WIDTH,
         depth,
         Stages.parse("RC+NL"),
-        generator=generator("escape", n),
+        generator=run.generator("escape", n),
     )
     path = ensembles.record(states, {"angle": lambda state: geometry.cluster_angle(state.x, gram=state.gram)})["angle"]
     escape[n] = {
@@ -771,7 +769,7 @@ GROWTH_DRAWS = min(parameters.n_seeds, 20000)
 growth = {}
 for n in progress(growing_sizes, "finite-width growth"):
     logs = layer_moments.sample_cluster_growth(
-        batch(n, n, 1e-6), parameters.width, GROWTH_DRAWS, generator=generator("growth", n)
+        batch(n, n, 1e-6), parameters.width, GROWTH_DRAWS, generator=run.generator("growth", n)
     )
     if len(logs) < 2:  # at a width of two, half of the layers see only one side
         continue
@@ -802,7 +800,7 @@ for d in (4, 8, 16):
         d,
         TRAP_DEPTH,
         Stages.parse("RC+NL"),
-        generator=generator("trap", d),
+        generator=run.generator("trap", d),
         draw="dense",
     )
     y = list(states)[-1].x
@@ -940,10 +938,10 @@ figures.show(figure)
 
 # %% tags=["hide-input"]
 QUIET_N, QUIET_WIDTH, QUIET_DEPTH, QUIET_DRAWS, THRESHOLD = 16, 256, 110, 40, 0.1
-start = gaussian_batch(QUIET_N, QUIET_WIDTH, generator=generator("quiet batch"), draws=QUIET_DRAWS)
+start = gaussian_batch(QUIET_N, QUIET_WIDTH, generator=run.generator("quiet batch"), draws=QUIET_DRAWS)
 previous = last = None
 for state in ensembles.propagate(
-    start, QUIET_WIDTH, QUIET_DEPTH, Stages.parse("RC+NL"), generator=generator("quiet weights")
+    start, QUIET_WIDTH, QUIET_DEPTH, Stages.parse("RC+NL"), generator=run.generator("quiet weights")
 ):
     previous, last = last, state
 # chosen by the layer before, so that the last layer's weights are independent of the choice

@@ -154,7 +154,7 @@ for stages, n, width in progress(todo, "cells"):
             parameters.n_seeds,
             stages,
             thresholds=thresholds,
-            generator=seeds.generator(parameters.seed, "map", stages.name, n, width, device=parameters.device),
+            generator=run.generator("map", stages.name, n, width),
         ),
     )
 
@@ -635,7 +635,7 @@ pushes = {
             full,
             factor=factor,
             draws=push_draws,
-            generator=seeds.generator(parameters.seed, "push", n, widths[-1], device=parameters.device),
+            generator=run.generator("push", n, widths[-1]),
         ),
     )
     for n in progress(push_sizes, "pushes")
@@ -720,7 +720,7 @@ found = [
             batches=max(2, parameters.n_seeds // 5),
             redraws=max(2, parameters.n_seeds // 2),
             thresholds=thresholds,
-            generator=seeds.generator(parameters.seed, "identity", kind, n, width, device=parameters.device),
+            generator=run.generator("identity", kind, n, width),
         ),
     )
     for n, width, kind in progress(todo, "identities")
