@@ -24,6 +24,7 @@ from bnlib import repository, seeds
 from bnlib.criteria import NotMeasured, decide, evaluate
 
 SCHEMA = 1
+CLAIMS_LINK = "../book/claims.yml"
 _FIELDS = ("schema", "notebook", "run_id", "parameters", "environment", "values", "claims")
 
 
@@ -321,7 +322,9 @@ class Run:
             )
             rows.append(
                 f'<tr id="claim-{html.escape(name)}"><td>{html.escape(claim["statement"])} '
-                f"<small>({html.escape(claim['source'])}, {html.escape(claim['where'])})</small>"
+                f"<small>({html.escape(claim['source'])}, {html.escape(claim['where'])}; "
+                # In Jupyter this opens the file; staging points it at the entry on the page made from that file.
+                f'<a href="{CLAIMS_LINK}#{html.escape(name)}">{html.escape(name)}</a>)</small>'
                 f"<details><summary>criterion</summary>{rule}</details></td>"
                 f'<td>{measured}</td><td class="verdict">{html.escape(outcome["verdict"])}</td></tr>'
             )

@@ -18,7 +18,7 @@ from typing import Any
 import yaml
 
 from bnlib.criteria import VERDICTS
-from bnlib.records import RecordError, load_claims, read_results
+from bnlib.records import CLAIMS_LINK, RecordError, load_claims, read_results
 from tools.checks import check_claims, check_executed, check_pair, read_notebook
 from tools.paths import BOOK, ROOT, Refusal, notebook_names
 
@@ -114,10 +114,40 @@ def verdict_page(rows: list[dict[str, str]]) -> str:
         lines.append(
             f"<tr><td>{statement}</td>"
             f"<td>{html.escape(row['source'])}: {html.escape(row['where'])}</td>"
-            f'<td class="verdict">{html.escape(row["verdict"])}</td></tr>'
+            f'<td class="verdict">{html.escape(row["verdict"])}<br>'
+            f'<small><a href="claims.html#{html.escape(row["id"])}">criterion</a></small></td></tr>'
         )
     lines.append("</tbody></table></div>")
     return "\n".join(lines) + "\n"
+
+
+def claims_page(text: str) -> str:
+    """The page that shows `book/claims.yml` as it is, one block an entry, each with an anchor of its own."""
+    lines = [
+        "# The claims file",
+        "",
+        "Every claim with its criterion, as `book/claims.yml` holds it. A criterion is an expression over the values "
+        "that the chapter records; a single one means confirmed where true and refuted where false; of several the "
+        "first true one decides, and where none is true the verdict is inconclusive. The language is documented in "
+        "`bnlib/criteria.py`.",
+        "",
+    ]
+    for entry in re.findall(r"^- id:.*?(?=^(?:- id:|# )|\Z)", text, re.M | re.S):
+        name = yaml.safe_load(entry)[0]["id"]
+        lines.append(f'<pre class="claim" id="{html.escape(name)}">{html.escape(entry.strip())}</pre>')
+        lines.append("")
+    return "\n".join(lines)
+
+
+def point_to_claims_page(notebook: dict[str, Any]) -> dict[str, Any]:
+    """Links to the claims file, which Jupyter opens as a file, lead to its page in the book."""
+    for cell in notebook["cells"]:
+        for output in cell.get("outputs", []):
+            shown = output.get("data", {}).get("text/html")
+            if shown is not None:
+                page = CLAIMS_LINK.removesuffix("yml") + "html"
+                output["data"]["text/html"] = "".join(shown).replace(f'href="{CLAIMS_LINK}#', f'href="{page}#')
+    return notebook
 
 
 def run_table(records: dict[str, dict[str, Any]]) -> str:
@@ -178,7 +208,9 @@ def stage(results: Path, executed: Path, site: Path, *, names: list[str] | None 
     for path in sorted(BOOK.glob("*.md")):
         (fresh / "book" / path.name).write_text(fill(path.read_text(), records, path.name))
     (fresh / "book" / "verdicts.md").write_text(verdict_page(verdict_rows(load_claims(), records)))
+    (fresh / "book" / "claims.md").write_text(claims_page((BOOK / "claims.yml").read_text()))
     for name, notebook in notebooks.items():
+        point_to_claims_page(notebook)
         (fresh / "notebooks" / f"{name}.ipynb").write_text(json.dumps(notebook, indent=1, ensure_ascii=False))
     (fresh / "_config.yml").write_text(configuration((ROOT / "_config.yml").read_text(), REPOSITORY))
     shutil.copy(ROOT / "_toc.yml", fresh / "_toc.yml")

@@ -5,8 +5,17 @@ import json
 import pytest
 import yaml
 
+from bnlib.records import load_claims
 from tools.paths import ROOT, Refusal
-from tools.stage import configuration, fill, gather, verdict_page, verdict_rows
+from tools.stage import (
+    claims_page,
+    configuration,
+    fill,
+    gather,
+    point_to_claims_page,
+    verdict_page,
+    verdict_rows,
+)
 
 from .chapters import executed, results
 
@@ -77,3 +86,19 @@ def test_the_page_of_verdicts_shows_what_was_computed():
     assert 'href="../notebooks/tiny.html#claim-a"' in page
     assert "x &lt; y" in page
     assert "<td>z<br><small>No text at hand.</small></td>" in page
+
+
+def test_the_page_of_the_claims_file_has_every_entry():
+    page = claims_page((ROOT / "book" / "claims.yml").read_text())
+    claims = load_claims()
+    assert page.count('<pre class="claim"') == len(claims) > 0
+    for name, claim in claims.items():
+        assert f'id="{name}"' in page
+        assert f"notebook: {claim['notebook']}" in page if "notebook" in claim else "reason:" in page
+
+
+def test_a_claim_in_a_chapter_leads_to_its_entry():
+    shown = '<a href="../book/claims.yml#a">a</a> and <code>../book/claims.yml#a</code>'
+    notebook = {"cells": [{"outputs": [{"data": {"text/html": [shown]}}, {"text": "x"}]}, {"source": ""}]}
+    html = point_to_claims_page(notebook)["cells"][0]["outputs"][0]["data"]["text/html"]
+    assert html == '<a href="../book/claims.html#a">a</a> and <code>../book/claims.yml#a</code>'
