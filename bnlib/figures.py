@@ -189,6 +189,26 @@ def heat_map(
     axes.grid(False)  # its lines would run through the numbers
 
 
+def star_and_circles(axes: Axes, points: np.ndarray, index: int) -> None:
+    """Draw a batch in a plane: one sample as a star, the others as circles, over two thin axes.
+
+    Args:
+        axes: the panel.
+        points: coordinates, shape (n, 2); rows that are not finite are left out.
+        index: the row of the star.
+
+    Raises:
+        ValueError: index is not a row of points.
+    """
+    if not 0 <= index < len(points):
+        raise ValueError(f"index is {index}; valid is a row of points, 0 to {len(points) - 1}.")
+    axes.axhline(0, color="#888888", linewidth=0.8)
+    axes.axvline(0, color="#888888", linewidth=0.8)
+    others = np.delete(points, index, axis=0)
+    axes.scatter(others[:, 0], others[:, 1], s=22, facecolor="none", edgecolor=COLORS[0], linewidth=1.1)
+    axes.scatter(*points[index], s=90, marker="*", color=COLORS[3], edgecolor="black", linewidth=0.6, zorder=3)
+
+
 def show(figure: Figure) -> None:
     """Show a figure as the output of a cell, and close it; in a plain script it is only closed.
 

@@ -317,9 +317,7 @@ class Run:
             criterion = outcome["criterion"]
             rules = {"confirmed": criterion} if isinstance(criterion, str) else criterion
             rule = "<br>".join(f"{html.escape(v)}: <code>{html.escape(e)}</code>" for v, e in rules.items())
-            measured = "<br>".join(
-                f"{html.escape(key)}: {html.escape(_short(value))}" for key, value in outcome["measured"].items()
-            )
+            measured = html.escape(told(outcome["measured"], "\n")).replace("\n", "<br>")
             rows.append(
                 f'<tr id="claim-{html.escape(name)}"><td>{html.escape(claim["statement"])} '
                 f"<small>({html.escape(claim['source'])}, {html.escape(claim['where'])}; "
@@ -441,6 +439,11 @@ def _short(value: Any) -> str:
         case dict():
             return ", ".join(f"{key}: {_short(entry)}" for key, entry in value.items())
     return str(value)
+
+
+def told(measured: Mapping[str, Any], separator: str = ", ") -> str:
+    """What a claim was decided by, as the tables of verdicts show it: four digits, long lists cut."""
+    return separator.join(f"{key.replace('_', ' ')}: {_short(value)}" for key, value in measured.items())
 
 
 def start(notebook: str, parameters: SimpleNamespace) -> Run:

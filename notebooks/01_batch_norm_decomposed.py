@@ -33,6 +33,7 @@ widths = [64, 128, 256, 512, 1024, 2048]
 n_seeds = 100
 deep_width = 64
 deep_depth = 1500
+journey_width = 256
 
 # %% tags=["hide-input"]
 from bnlib.parameters import check, integer, integers
@@ -40,6 +41,7 @@ from bnlib.parameters import check, integer, integers
 parameters = check(
     globals(), batch_sizes=integers(minimum=2), widths=integers(minimum=2), n_seeds=integer(minimum=2),
     deep_width=integer(minimum=4), deep_depth=integer(minimum=30),
+    journey_width=integer(minimum=2),
 )  # fmt: skip
 
 # %% tags=["hide-input"]
@@ -48,9 +50,9 @@ import math
 import numpy as np
 import torch
 
-from bnlib import figures, linear_networks, linear_theory, records
+from bnlib import activity, figures, linear_networks, linear_theory, records
 from bnlib.data import gaussian_batch, symmetric_batch
-from bnlib.ensembles import gaussian
+from bnlib.ensembles import gaussian, propagate
 from bnlib.layers import Stages, apply_stages
 from bnlib.progress import progress
 
@@ -133,6 +135,41 @@ for panel, (name, points) in zip(axes.flat, picture.items(), strict=True):
 axes[1, 0].set(xlabel="neuron 1", ylabel="neuron 2")
 axes[1, 1].set(xlabel="neuron 1")
 axes[0, 0].set(ylabel="neuron 2")
+figures.show(figure)
+
+# %% [markdown]
+# ### What the book is about, in one picture
+#
+# Before the linear networks of this chapter, a look at where the book goes. {numref}`fig-01-journey` follows one batch, the first draw of this run and not a chosen one,
+# through a deep network with recentering and ReLU but without rescaling. Each panel shows the batch in the plane that suits an escape best: the plane of the
+# sample of largest norm, which lies at $(1, 0)$ by construction, and of the mean of all others. What is to be seen is where the *others* are: how long compared
+# with the largest sample, and in which direction. The last panel is the same batch at the same depth of a network with rescaling, that is, with batch normalization as it is used.
+# Whether this picture is typical, from which batch size on and at which depth, is the matter of chapters 3 to 7.
+
+# %% tags=["hide-input"]
+journey_depths = sorted({max(1, math.ceil(parameters.deep_depth * share)) for share in (0.001, 0.02, 0.06, 0.15, 0.3)})
+journey = []
+for name, wanted in (("RC+NL", journey_depths), ("RC+RS+NL", journey_depths[-1:])):
+    batch = gaussian_batch(16, parameters.journey_width, generator=run.generator("01", "journey batch"))
+    for state in propagate(
+        batch, parameters.journey_width, wanted[-1], Stages.parse(name), generator=run.generator("01", "journey", name)
+    ):
+        if state.depth in wanted:
+            plane = activity.largest_sample_plane(state.x)
+            points, index = plane.coordinates.tolist(), int(plane.index)
+            journey.append({"stages": name, "depth": state.depth, "index": index, "points": points})
+run.record("journey", journey)
+
+# %% mystnb={"figure": {"caption": "One batch of sixteen samples on its way through a random network with recentering and ReLU, no rescaling: after five numbers of layers, and (last panel) after as many with rescaling on. Each panel: the plane of the sample of largest norm (star, at (1, 0) by construction) and the mean of the others (circles), in units of the largest norm. Look at how long the circles are and in which direction they lie, panel by panel.", "name": "fig-01-journey"}, "image": {"alt": "Six panels in the plane of two directions, each with one star at one on the horizontal axis and fifteen circles for the other samples; five panels are five depths of a network with recentering and ReLU, the sixth is a network with batch normalization at the last of these depths. The position of the circles relative to the star is what changes from panel to panel."}} tags=["hide-input"]
+figure, axes = figures.new_figure(rows=2, columns=3, height=2.2, sharex=True, sharey=True)
+for panel, stop in zip(axes.flat, journey, strict=False):
+    figures.star_and_circles(panel, np.array(stop["points"]), stop["index"])
+    label = "batch norm" if stop["stages"] == "RC+RS+NL" else "RC + ReLU"
+    panel.set(title=f"{label}\nlayer {stop['depth']}", xlim=(-0.3, 1.2), ylim=(-0.35, 1.1))
+for panel in axes[-1]:
+    panel.set_xlabel("along the largest")
+for panel in axes[:, 0]:
+    panel.set_ylabel("along the others")
 figures.show(figure)
 
 # %% [markdown]

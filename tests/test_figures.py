@@ -55,3 +55,15 @@ def test_table_cells():
     shown = [figures._cell(entry) for entry in (None, True, 0.123456, np.float64(2), "<a>", 12345)]
     assert shown == ["–", "yes", "0.1235", "2", "&lt;a&gt;", "12345"]
     figures.table([[1, 2]], header=["a", "b"], caption="numbers")
+
+
+def test_star_and_circles_draws_every_sample_once():
+    figure, axes = figures.new_figure()
+    panel = axes[0, 0]
+    figures.star_and_circles(panel, np.array([[0.0, 1.0], [1.0, 0.0], [0.5, 0.5]]), 1)
+    circles, star = panel.collections
+    assert circles.get_offsets().tolist() == [[0.0, 1.0], [0.5, 0.5]]
+    assert star.get_offsets().tolist() == [[1.0, 0.0]]
+    with pytest.raises(ValueError, match="index is 3; valid is a row of points, 0 to 2"):
+        figures.star_and_circles(panel, np.zeros((3, 2)), 3)
+    figures.close(figure)

@@ -4,6 +4,7 @@ python -m tools.stage --results build/results --executed build/executed --site b
 """
 
 import argparse
+import base64
 import html
 import importlib.util
 import json
@@ -18,10 +19,18 @@ from typing import Any
 import yaml
 
 from bnlib.criteria import VERDICTS
-from bnlib.records import CLAIMS_LINK, RecordError, load_claims, read_results
+from bnlib.records import CLAIMS_LINK, RecordError, load_claims, read_results, told
 from tools.checks import check_claims, check_executed, check_pair, read_notebook
 from tools.paths import BOOK, ROOT, Refusal, notebook_names
 
+SOURCES = {
+    "paper": "the paper",
+    "review": "its review",
+    "essay": "the essay on it",
+    "key_facts": "its key facts",
+    "mean_field": "the mean-field summary",
+    "ours": "this book",
+}
 REPOSITORY = os.environ.get("REPOSITORY_URL", "").rstrip("/")
 
 
@@ -86,38 +95,86 @@ def verdict_rows(claims: dict[str, dict[str, Any]], records: dict[str, dict[str,
                 "statement": claim["statement"],
                 "notebook": claim.get("notebook", ""),
                 "reason": claim.get("reason", ""),
+                "measured": told(outcome["measured"]) if outcome else "",
                 "verdict": outcome["verdict"] if outcome else "not tested",
             }
         )
     return sorted(rows, key=lambda row: row["notebook"] or "~")
 
 
+def verdict_counts(rows: list[dict[str, str]]) -> str:
+    """How many claims of each source came out how, as a table."""
+    sources = [source for source in SOURCES if any(row["source"] == source for row in rows)]
+    verdicts = [verdict for verdict in VERDICTS if any(row["verdict"] == verdict for row in rows)]
+    counts = Counter((row["source"], row["verdict"]) for row in rows)
+    lines = ["| claims by | " + " | ".join(verdicts) + " | all |", "|---|" + "---:|" * (len(verdicts) + 1)]
+    for source in sources:
+        row = [counts[source, verdict] for verdict in verdicts]
+        lines.append(f"| {SOURCES[source]} | " + " | ".join(str(count or "–") for count in [*row, sum(row)]) + " |")
+    total = [sum(counts[source, verdict] for source in sources) for verdict in verdicts]
+    lines.append("| **all** | " + " | ".join(f"**{count}**" for count in [*total, sum(total)]) + " |")
+    return "\n".join(lines)
+
+
+def _choice(name: str, label: str, options: dict[str, str]) -> str:
+    entries = "".join(
+        f'<option value="{html.escape(key)}">{html.escape(text)}</option>' for key, text in options.items()
+    )
+    return f'<label>{label} <select name="{name}"><option value="">all</option>{entries}</select></label>'
+
+
+def _filter_form(rows: list[dict[str, str]]) -> str:
+    """The controls above the table; they stay hidden where no script shows them."""
+    sources = {source: text for source, text in SOURCES.items() if any(row["source"] == source for row in rows)}
+    verdicts = {verdict: verdict for verdict in VERDICTS if any(row["verdict"] == verdict for row in rows)}
+    chapters = {name: str(int(name[:2])) for name in sorted({row["notebook"] for row in rows if row["notebook"]})}
+    return (
+        '<form id="verdict-filter" hidden>'
+        + _choice("source", "Claimed by", sources)
+        + _choice("verdict", "Verdict", verdicts)
+        + _choice("chapter", "Chapter", chapters)
+        + '<label>Words <input name="words" type="search" autocomplete="off"></label>'
+        + '<button type="reset">Show all</button></form>'
+        + '<p id="verdict-shown" role="status"></p>'
+    )
+
+
+def _decided_by(row: dict[str, str]) -> str:
+    """The numbers that decided a claim, linked to their place; or why there are none."""
+    if not row["notebook"]:
+        return f"<small>{html.escape(row['reason'])}</small>"
+    name = row["notebook"]
+    link = f'<a href="../notebooks/{name}.html#claim-{html.escape(row["id"])}">chapter {int(name[:2])}</a>'
+    return f"{html.escape(row['measured'])} <small>({link})</small>"
+
+
 def verdict_page(rows: list[dict[str, str]]) -> str:
-    """The page of verdicts: counts, then one row a claim, linked to the place that decides it."""
-    counts = Counter(row["verdict"] for row in rows)
-    summary = ", ".join(f"{counts[verdict]} {verdict}" for verdict in VERDICTS if counts[verdict])
+    """The page of verdicts: counts, a filter, then one row a claim, linked to the place that decides it."""
     lines = [
         "# Verdicts",
         "",
-        f"{len(rows)} claims are listed: {summary}. A tested claim has its criterion in `book/claims.yml`, "
+        f"{len(rows)} claims are listed. A tested claim has its criterion in `book/claims.yml`, "
         "written down before the run of record, though after pilots were known; the chapter computes the verdict "
-        "from what it measures. Each claim is linked to the place in its chapter that shows the numbers.",
+        "from what it measures. Each claim is linked to the place in its chapter that shows the numbers, and to its "
+        "criterion.",
         "",
-        '<div class="verdicts"><table><thead><tr><th>claim</th><th>source</th><th>verdict</th></tr></thead><tbody>',
+        verdict_counts(rows),
+        "",
+        _filter_form(rows),
+        '<div class="verdicts"><table id="verdict-table">'
+        "<thead><tr><th>claim</th><th>decided by</th><th>verdict</th></tr></thead><tbody>",
     ]
     for row in rows:
-        statement = html.escape(row["statement"])
-        if row["notebook"]:
-            statement = f'<a href="../notebooks/{row["notebook"]}.html#claim-{html.escape(row["id"])}">{statement}</a>'
-        if row["reason"]:
-            statement += f"<br><small>{html.escape(row['reason'])}</small>"
         lines.append(
-            f"<tr><td>{statement}</td>"
-            f"<td>{html.escape(row['source'])}: {html.escape(row['where'])}</td>"
+            f'<tr data-source="{row["source"]}" data-verdict="{row["verdict"]}" data-chapter="{row["notebook"]}">'
+            f"<td>{html.escape(row['statement'])} "
+            f"<small>({html.escape(row['source'].replace('_', ' '))}: {html.escape(row['where'])})</small></td>"
+            f"<td>{_decided_by(row)}</td>"
             f'<td class="verdict">{html.escape(row["verdict"])}<br>'
             f'<small><a href="claims.html#{html.escape(row["id"])}">criterion</a></small></td></tr>'
         )
     lines.append("</tbody></table></div>")
+    lines.append('<script src="../_static/verdicts.js"></script>')
     return "\n".join(lines) + "\n"
 
 
@@ -150,6 +207,27 @@ def point_to_claims_page(notebook: dict[str, Any]) -> dict[str, Any]:
     return notebook
 
 
+def wanted_figures(text: str) -> list[str]:
+    """The figures that a prose page shows: `figures/<label>.png`, by the label that the figure has in its chapter."""
+    return re.findall(r"^```\{figure\} figures/([\w-]+)\.png$", text, re.M)
+
+
+def figure_bytes(notebooks: dict[str, dict], label: str) -> bytes:
+    """The picture that a chapter drew under this label; prose pages show it again, never one of their own.
+
+    Raises:
+        Refusal: no chapter has drawn it.
+    """
+    for notebook in notebooks.values():
+        for cell in notebook["cells"]:
+            if cell["metadata"].get("mystnb", {}).get("figure", {}).get("name") != label:
+                continue
+            for output in cell.get("outputs", []):
+                if "image/png" in output.get("data", {}):
+                    return base64.b64decode("".join(output["data"]["image/png"]))
+    raise Refusal(f"a page shows figure {label}, which no chapter draws")
+
+
 def run_table(records: dict[str, dict[str, Any]]) -> str:
     """What each chapter was run with, for the page on re-executing."""
     lines = ["| chapter | preset | seed | device | seconds |", "|---|---|---|---|---|"]
@@ -179,7 +257,11 @@ def fill(text: str, records: dict[str, dict[str, Any]], page: str) -> str:
     Raises:
         Refusal: the page asks for something that does not exist.
     """
-    makers = {"run_table": lambda: run_table(records), "presets": presets_text}
+    makers = {
+        "run_table": lambda: run_table(records),
+        "presets": presets_text,
+        "verdict_counts": lambda: verdict_counts(verdict_rows(load_claims(), records)),
+    }
 
     def made(match: re.Match) -> str:
         name = match.group(1)
@@ -205,8 +287,12 @@ def stage(results: Path, executed: Path, site: Path, *, names: list[str] | None 
     shutil.copytree(BOOK / "static", fresh / "book" / "static")
     shutil.copy(mathjax_file(), fresh / "book" / "static" / "tex-svg.js")
     shutil.copy(BOOK / "references.bib", fresh / "book" / "references.bib")
+    (fresh / "book" / "figures").mkdir()
     for path in sorted(BOOK.glob("*.md")):
-        (fresh / "book" / path.name).write_text(fill(path.read_text(), records, path.name))
+        text = path.read_text()
+        (fresh / "book" / path.name).write_text(fill(text, records, path.name))
+        for label in wanted_figures(text):
+            (fresh / "book" / "figures" / f"{label}.png").write_bytes(figure_bytes(notebooks, label))
     (fresh / "book" / "verdicts.md").write_text(verdict_page(verdict_rows(load_claims(), records)))
     (fresh / "book" / "claims.md").write_text(claims_page((BOOK / "claims.yml").read_text()))
     for name, notebook in notebooks.items():

@@ -10,11 +10,13 @@ from tools.paths import ROOT, Refusal
 from tools.stage import (
     claims_page,
     configuration,
+    figure_bytes,
     fill,
     gather,
     point_to_claims_page,
     verdict_page,
     verdict_rows,
+    wanted_figures,
 )
 
 from .chapters import executed, results
@@ -73,19 +75,45 @@ def test_a_page_that_asks_for_nothing_known_is_refused():
         fill("{{ gone }}", {}, "x.md")
 
 
-CLAIM = {"id": "a", "source": "ours", "where": "here", "statement": "x < y", "notebook": "tiny", "criterion": "x > 1"}
+CLAIM = {
+    "id": "a",
+    "source": "ours",
+    "where": "here",
+    "statement": "x < y",
+    "notebook": "01_tiny",
+    "criterion": "x > 1",
+}
 
 
 def test_the_page_of_verdicts_shows_what_was_computed():
-    records = {"tiny": results(claims={"a": {"verdict": "vacuous"}})}
+    outcome = {"verdict": "vacuous", "measured": {"value": 0.123456, "spread": "exact"}}
+    records = {"01_tiny": results(claims={"a": outcome})}
     untested = {"id": "b", "source": "review", "where": "there", "statement": "z", "reason": "No text at hand."}
     rows = verdict_rows({"a": CLAIM, "b": untested}, records)
     assert [row["verdict"] for row in rows] == ["vacuous", "not tested"]
     page = verdict_page(rows)
-    assert "1 vacuous, 1 not tested" in page
-    assert 'href="../notebooks/tiny.html#claim-a"' in page
+    assert "| this book | 1 | – | 1 |" in page
+    assert "| its review | – | 1 | 1 |" in page
+    assert "| **all** | **1** | **1** | **2** |" in page
+    assert 'href="../notebooks/01_tiny.html#claim-a"' in page
+    assert 'href="claims.html#a"' in page
+    assert "value: 0.1235, spread: exact" in page
     assert "x &lt; y" in page
-    assert "<td>z<br><small>No text at hand.</small></td>" in page
+    assert "<td><small>No text at hand.</small></td>" in page
+    assert 'data-source="ours" data-verdict="vacuous" data-chapter="01_tiny"' in page
+    assert '<option value="01_tiny">1</option>' in page
+
+
+def test_a_prose_page_shows_a_chapters_figure_again():
+    text = "```{figure} figures/fig-01-x.png\n:name: a\n```\n"
+    assert wanted_figures(text) == ["fig-01-x"]
+    cell = {
+        "metadata": {"mystnb": {"figure": {"name": "fig-01-x"}}},
+        "outputs": [{"data": {"text/html": "-"}}, {"data": {"image/png": ["aGVs", "bG8=\n"]}}],
+    }
+    assert figure_bytes({"01": {"cells": [{"metadata": {}}, cell]}}, "fig-01-x") == b"hello"
+    with pytest.raises(Refusal, match="fig-01-y, which no chapter draws"):
+        figure_bytes({"01": {"cells": [cell]}}, "fig-01-y")
 
 
 def test_the_page_of_the_claims_file_has_every_entry():
