@@ -87,6 +87,7 @@ def batch_norm_relu_transform(
     if largest <= _RANK:
         raise ValueError("covariance must differ between samples, got one in which nothing is left after centering.")
     values, vectors = values[counted] / largest, vectors[:, counted]
+    vectors = vectors - vectors.mean(axis=0)  # of a tiny eigenvalue, rounding mixes the direction (1, ..., 1) in
     nodes, weights = _laplace_rule(values, panel_nodes)
     weights = weights * np.exp(-0.5 * np.log1p(2 * nodes[:, None] * values).sum(axis=1))
     total = np.zeros((n, n))
