@@ -42,6 +42,10 @@ class ActivityStatistics:
         zero_fraction_after: the same after ReLU.
         neuron_skewness_before: root mean square over neurons of the skewness of one neuron's activities over the
             batch, before ReLU, shape (draws,); neurons with equal activities are left out.
+        neuron_skewness_after: mean over neurons of the same after ReLU, shape (draws,); neurons that are silent on the
+            whole batch, or have equal activities, are left out.
+        neuron_zero_deviation: standard deviation over neurons (divisor: their number) of the share of the batch on
+            which a neuron is zero after ReLU, shape (draws,).
         mean_share: share of the second moment before ReLU that lies in the neurons' means over the batch, shape
             (draws,); 0 after recentering.
         unanimous_share: share of neurons that are positive on all samples or on none, shape (draws,).
@@ -53,6 +57,8 @@ class ActivityStatistics:
     zero_fraction_before: Float[Tensor, "draws"]
     zero_fraction_after: Float[Tensor, "draws"]
     neuron_skewness_before: Float[Tensor, "draws"]
+    neuron_skewness_after: Float[Tensor, "draws"]
+    neuron_zero_deviation: Float[Tensor, "draws"]
     mean_share: Float[Tensor, "draws"]
     unanimous_share: Float[Tensor, "draws"]
     active_counts: Float[Tensor, "draws counts"]
@@ -99,7 +105,7 @@ def neuron_activity(
         >>> activity.after.shape, bool((activity.after == activity.before.clamp(min=0)).all())
         (torch.Size([2, 4, 100]), True)
     """
-    if stages.nonlinearity != "relu":
+    if stages.nonlinearity != "relu" or stages.norm_after:
         raise ValueError(f"stages must end with NL (ReLU), got {stages.name!r}.")
     if isinstance(depth, bool) or not isinstance(depth, int) or depth < 1:
         raise ValueError(f"depth is {depth!r}; valid is an integer >= 1.")
@@ -141,6 +147,8 @@ def activity_statistics(activity: Activity) -> ActivityStatistics:
         zero_fraction_before=zero_fraction(before.flatten(-2)),
         zero_fraction_after=zero_fraction(after.flatten(-2)),
         neuron_skewness_before=by_neuron.square().nanmean(dim=-1).sqrt(),
+        neuron_skewness_after=skewness(after.mT).nanmean(dim=-1),
+        neuron_zero_deviation=(after == 0).to(after.dtype).mean(dim=-2).std(dim=-1, correction=0),
         mean_share=mean_square / before.square().mean(dim=(-2, -1)),
         unanimous_share=shares[..., 0] + shares[..., -1],
         active_counts=shares,

@@ -405,7 +405,7 @@ def _recentered_layer(u: float, n: float) -> tuple[float, float, float, float]:
 
 
 def _check_relu(stages: Stages) -> None:
-    if stages.nonlinearity != "relu":
+    if stages.nonlinearity != "relu" or stages.norm_after:
         raise ValueError(f"stages must end with NL (ReLU), got {stages.name!r}.")
 
 

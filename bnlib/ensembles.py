@@ -240,11 +240,17 @@ def _layers(x, width, depth, stages, generator, draw, weight_variance) -> Iterat
     x, k, log_scale = _divide_out_scale(x)
     log_scale = log_scale + largest.to(log_scale.dtype).log()
     for layer in range(1, depth + 1):
-        h = _preactivation(x, k, width, generator, draw, weight_variance, stages.recentering)
+        # With the norm after the activation a representation is recentered already, from the first layer on.
+        recentered = stages.recentering and (layer > 1 or not stages.norm_after)
+        h = _preactivation(x, k, width, generator, draw, weight_variance, recentered)
         h = _keep_ties(h, first_equal)
+        if stages.norm_after:
+            h = h.relu_()
+            if stages.recentering:
+                h = recenter_batch(h)
         if stages.rescaling != "none":
             h = rescale(h, by="rms" if stages.recentering else stages.rescaling)
-        if stages.nonlinearity == "relu":
+        if stages.nonlinearity == "relu" and not stages.norm_after:
             h = h.relu_()
         x, k, added = _divide_out_scale(h)
         log_scale = added if stages.rescaling != "none" else log_scale + added

@@ -1,13 +1,14 @@
 """Medians, quantiles and growth laws of a sample, with intervals; censored times included."""
 
 import math
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from jaxtyping import Float
-from scipy.stats import beta, binom
+from scipy.stats import CensoredData, beta, binom, ecdf
 
 CONFIDENCE = 0.95
 
@@ -178,6 +179,140 @@ def onset_summary(onsets: Sequence[int | None], returned: Sequence[bool], *, lat
         "returned": lost,
         "returned_low": returned_low,
         "returned_high": returned_high,
+    }
+
+
+def survival(durations: Sequence[int | float], observed: Sequence[bool]) -> dict[str, list[float | None]]:
+    """Kaplan and Meier's estimate of the share that lasts longer than a time, with pointwise 95 percent intervals.
+
+    The intervals are those of Greenwood's variance on the scale of log(-log S) (Kalbfleisch & Prentice 1980).
+
+    Args:
+        durations: how long each draw lasted, or was watched without an end; any unit, not empty.
+        observed: whether the end was seen; if not, the draw is censored at its duration.
+
+    Returns:
+        `times`, increasing; `share`: of the draws that last longer than each time; `low`, `high`: its interval,
+        None before the first end and after the last draw has ended, where Greenwood's variance says nothing.
+
+    Raises:
+        ValueError: no draws, or lists of different lengths.
+
+    Example:
+        >>> found = survival([5, 8, 8, 12], [True, False, True, False])
+        >>> found["times"], [round(share, 3) for share in found["share"]]
+        ([5.0, 8.0, 12.0], [0.75, 0.5, 0.5])
+    """
+    if len(durations) != len(observed):
+        raise ValueError(
+            f"observed has {len(observed)} entries; valid is one for each of the {len(durations)} durations."
+        )
+    if len(durations) == 0:
+        raise ValueError("durations is empty; valid is at least one draw.")
+    seen = np.asarray(observed, dtype=bool)
+    found = ecdf(CensoredData.right_censored(np.asarray(durations, dtype=float), ~seen)).sf
+    inside = (found.probabilities > 0) & (found.probabilities < 1)
+    with np.errstate(divide="ignore", invalid="ignore"), warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)  # where the interval is not defined, it is None below
+        ends = found.confidence_interval(CONFIDENCE, method="log-log") if inside.any() else None
+    return {
+        "times": [float(time) for time in found.quantiles],
+        "share": [float(share) for share in found.probabilities],
+        "low": _known(ends.low.probabilities if ends else None, inside),
+        "high": _known(ends.high.probabilities if ends else None, inside),
+    }
+
+
+def _known(values: np.ndarray | None, inside: np.ndarray) -> list[float | None]:
+    if values is None:
+        return [None] * len(inside)
+    return [float(v) if ok and math.isfinite(v) else None for v, ok in zip(values, inside, strict=True)]
+
+
+def survival_median(durations: Sequence[int | float], observed: Sequence[bool]) -> dict[str, float | None]:
+    """Median duration of draws that were watched for different times, with its 95 percent interval.
+
+    The interval holds the times at which one half lies inside the pointwise interval of `survival`
+    (Brookmeyer & Crowley 1982).
+
+    Args:
+        durations: as in `survival`; may be empty.
+        observed: as in `survival`.
+
+    Returns:
+        `median`, `low`, `high` in the unit of the durations; None where it is beyond what was watched.
+
+    Example:
+        >>> survival_median([3, 4, 5, 6, 7, 8, 9], [True] * 7)["median"]
+        6.0
+        >>> survival_median([3, 4], [False, False])["median"] is None
+        True
+    """
+    if len(durations) == 0:
+        return {"median": None, "low": None, "high": None}
+    found = survival(durations, observed)
+
+    def first(shares: Sequence[float | None]) -> float | None:
+        times = zip(found["times"], shares, strict=True)
+        return next((time for time, share in times if share is not None and share <= 0.5), None)
+
+    return {"median": first(found["share"]), "low": first(found["low"]), "high": first(found["high"])}
+
+
+def kept_summary(
+    onsets: Sequence[int | None],
+    return_layers: Sequence[int | None],
+    *,
+    watched: int,
+    hold: int,
+    horizon: int,
+) -> dict[str, Any]:
+    """How long draws keep the outlier after its onset; draws are watched for different times, and none is dropped.
+
+    Args:
+        onsets: layers, None for a draw that never had it.
+        return_layers: first layer of its loss, None where it was not lost.
+        watched: the last layer of all draws.
+        hold: layers in a row that make a loss; one that begins later than `watched - hold + 1` cannot be seen.
+        horizon: number of layers after the onset, for a share with an exact interval.
+
+    Returns:
+        `durations` and `ended`, draw by draw, for `survival`; `median`, `median_low`, `median_high` of the duration
+        in layers; `followed`: draws whose onset is early enough that a loss within the horizon would have been seen;
+        `lost`: those of them that lost it within the horizon; `lost_low`, `lost_high`: exact interval of their share.
+
+    Raises:
+        ValueError: lists of different lengths, or a horizon or hold below 1.
+
+    Example:
+        >>> found = kept_summary([10, 20, None, 90], [50, None, None, None], watched=100, hold=5, horizon=60)
+        >>> found["durations"], found["ended"], found["followed"], found["lost"]
+        ([40, 76, 6], [True, False, False], 2, 1)
+    """
+    if len(onsets) != len(return_layers):
+        raise ValueError(
+            f"return_layers has {len(return_layers)} entries; valid is one for each of the {len(onsets)} onsets."
+        )
+    if hold < 1 or horizon < 1:
+        raise ValueError(f"hold is {hold} and horizon is {horizon}; valid is at least 1 layer each.")
+    had = [(start, end) for start, end in zip(onsets, return_layers, strict=True) if start is not None]
+    last = watched - hold + 1
+    durations = [(end if end is not None else max(last, start)) - start for start, end in had]
+    ended = [end is not None for _, end in had]
+    early = [(start, end) for start, end in had if start + horizon <= last]
+    lost = sum(end is not None and end - start <= horizon for start, end in early)
+    low, high = share_interval(lost, len(early))
+    median = survival_median(durations, ended)
+    return {
+        "durations": durations,
+        "ended": ended,
+        "median": median["median"],
+        "median_low": median["low"],
+        "median_high": median["high"],
+        "followed": len(early),
+        "lost": lost,
+        "lost_low": low,
+        "lost_high": high,
     }
 
 

@@ -457,8 +457,8 @@ def std_relu_angle_path(depth: int | float, theta0: Values, n: float | int) -> F
 def rms_fixed_point(n: float | int) -> FixedPoint:
     """Angle at which a batch settles under infinitely wide layers of root-mean-square rescaling and ReLU.
 
-    The root of `rms_relu_angle(theta, n) = theta` other than 0, bracketed and solved by Brent's method. The angle 0 is
-    a fixed point too, but unstable: one layer takes a small angle to the order of its square root.
+    The only root of `rms_relu_angle(theta, n) = theta` other than 0 (a theorem in the chapter on angles), by Brent's
+    method. The angle 0 is a fixed point too, but unstable: one layer takes a small angle to the order of its root.
 
     Args:
         n: batch size, at least 2 (any real number); math.inf for the limit of large batches.

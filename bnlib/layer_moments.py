@@ -9,10 +9,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 from torch import Tensor
 
-from bnlib.ensembles import Draw, next_preactivation
+from bnlib.ensembles import Draw, gaussian, next_preactivation
 from bnlib.layers import check_batch
 
 _BLOCK_ENTRIES = 1 << 24  # numbers held at once: 128 MB in double precision
@@ -48,6 +48,24 @@ class LayerSample:
     mean_representation: Float[Tensor, "n width"]
 
 
+@dataclass(frozen=True)
+class CollapsedPath:
+    """Networks that start from an exactly collapsed cluster, without any rescaling.
+
+    Attributes:
+        log_ratio: log of norm of row 0 over norm of row 1, shape (depth, draws); plus or minus infinity where no neuron
+            carries the cluster or the odd sample.
+        log_step: log of R'^2 / R^2 over each layer, shape (depth, draws), R the distance of row 0 to row 1.
+        tied: whether rows 1, 2, ... are equal to the last bit after the last layer, shape (draws,).
+        largest_inner: largest |x_0' . x_i'| over all layers, draws and other rows, in units of R'^2.
+    """
+
+    log_ratio: Float[Tensor, "depth draws"]
+    log_step: Float[Tensor, "depth draws"]
+    tied: Bool[Tensor, " draws"]
+    largest_inner: float
+
+
 def sampled_moment(values: Float[Tensor, " draws"]) -> SampledMoment:
     """Mean and standard error of independent draws.
 
@@ -73,9 +91,7 @@ def _representations(
     x: Tensor, width: int, draws: int, generator: torch.Generator, draw: Draw, weight_variance: float
 ) -> Iterator[Tensor]:
     """Representations after the layer, shape (n, some draws, width), until there are `draws` of them."""
-    for name, value in (("width", width), ("draws", draws)):
-        if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-            raise ValueError(f"{name} must be a whole number of at least 1, got {value!r}.")
+    _check_counts(width=width, draws=draws)
     n = len(x)
     chunk = max(1, _BLOCK_ENTRIES // (n * width))
     for first in range(0, draws, chunk):
@@ -166,6 +182,133 @@ def sample_cluster_growth(
         seen = (inside > 0) & (y[0] > 0).any(dim=-1)
         logs.append((inside[seen] / across[seen] / before).log())
     return torch.cat(logs)
+
+
+def sample_collapsed_path(
+    x: Float[Tensor, "n width"],
+    depth: int,
+    draws: int,
+    *,
+    generator: torch.Generator,
+    weight_variance: float = 2.0,
+) -> CollapsedPath:
+    """Send a collapsed cluster through `draws` square networks of recentering and ReLU, in plain arithmetic.
+
+    Nothing keeps equal rows equal but the arithmetic itself. After each layer the batch is divided by R, which is
+    recorded, so that no number leaves the range.
+
+    Args:
+        x: batch, shape (n, width), rows 1, 2, ... equal and different from row 0.
+        depth: number of layers.
+        draws: number of networks.
+        generator: source of randomness, on the device of x.
+        weight_variance: sigma squared; the weights have variance sigma^2 / width.
+
+    Returns:
+        Norm ratios and steps of the scale, layer by layer, and what is left of the ties.
+
+    Raises:
+        ValueError: x is no finite batch of one odd sample and equal others, depth or draws < 1, or weight_variance is
+            not positive and finite.
+
+    Example:
+        >>> x = torch.tensor([[1.0, 0.0], [0.0, 0.5], [0.0, 0.5]], dtype=torch.float64)
+        >>> path = sample_collapsed_path(x, 5, 100, generator=torch.Generator().manual_seed(0))
+        >>> path.log_ratio.shape, bool(path.tied.all())
+        (torch.Size([5, 100]), True)
+    """
+    _check_single(x)
+    _check_counts(depth=depth, draws=draws)
+    if not 0 < weight_variance < math.inf:
+        raise ValueError(f"weight_variance must be positive and finite, got {weight_variance}.")
+    if not (x[1:] == x[1]).all() or (x[0] == x[1]).all():
+        raise ValueError(
+            "x must hold one odd sample, first, and others that are equal to each other, got another batch."
+        )
+    width = x.shape[1]
+    x = (x / torch.linalg.vector_norm(x[0] - x[1])).expand(draws, -1, -1)
+    ratios, steps, largest = [], [], 0.0
+    for _ in range(depth):
+        weights = gaussian(draws, width, width, generator=generator, dtype=x.dtype)
+        h = (x @ weights) * math.sqrt(weight_variance / width)
+        y = torch.relu(h - h.mean(dim=-2, keepdim=True))
+        distance = torch.linalg.vector_norm(y[:, 0] - y[:, 1], dim=-1)
+        x = y / distance[:, None, None]
+        ratios.append((torch.linalg.vector_norm(x[:, 0], dim=-1) / torch.linalg.vector_norm(x[:, 1], dim=-1)).log())
+        steps.append(2.0 * distance.log())
+        largest = max(largest, (x[:, 1:] * x[:, :1]).sum(dim=-1).abs().max().item())
+    tied = (x[:, 1:] == x[:, 1:2]).all(dim=-1).all(dim=-1)
+    return CollapsedPath(torch.stack(ratios), torch.stack(steps), tied, largest)
+
+
+def sample_small_differences(
+    n: int,
+    width: int,
+    depth: int,
+    draws: int,
+    *,
+    generator: torch.Generator,
+    start_angle: float = math.pi / 2,
+) -> Float[Tensor, "depth draws"]:
+    """Log-growth of an infinitely small difference inside a collapsed cluster, layer by layer of square networks.
+
+    The layers are exactly linear in the difference D between two cluster samples: with e = x_1 - nu of length 1 and
+    z = e.w, y = D.w / |D|, one has D' = |D| y where z < 0 and 0 elsewhere, e' = z/n there and (n-1)/n z elsewhere.
+    Layers in which all z have one sign are drawn again.
+
+    Args:
+        n: batch size, at least 3.
+        width: inputs and neurons of each layer, at least 2.
+        depth: number of layers.
+        draws: number of independent networks.
+        generator: source of randomness.
+        start_angle: angle between D and e before the first layer in radians, in [0, pi].
+
+    Returns:
+        Natural log of (|D'|^2 / R'^2) / (|D|^2 / R^2) over each layer, shape (depth, draws).
+
+    Raises:
+        ValueError: n < 3, width < 2, depth or draws < 1, or start_angle outside [0, pi].
+
+    Example:
+        >>> logs = sample_small_differences(8, 1000, 5, 20, generator=torch.Generator().manual_seed(0))
+        >>> logs.shape, abs(logs.mean().item() - math.log(32 / 25)) < 0.05  # alpha of a batch of eight
+        (torch.Size([5, 20]), True)
+    """
+    _check_counts(depth=depth, draws=draws)
+    for name, value, least in (("n", n, 3), ("width", width, 2)):
+        if isinstance(value, bool) or not isinstance(value, int) or value < least:
+            raise ValueError(f"{name} must be a whole number of at least {least}, got {value!r}.")
+    if not 0.0 <= start_angle <= math.pi:
+        raise ValueError(f"start_angle must be between 0 and pi radians, got {start_angle}.")
+    cosine = torch.full((draws, 1), math.cos(start_angle), dtype=torch.float64, device=generator.device)
+    growth = []
+    for _ in range(depth):
+        z = _mixed_signs(draws, width, generator)
+        other = gaussian(draws, width, generator=generator)
+        y = cosine * z + (1.0 - cosine.square()).clamp(min=0.0).sqrt() * other
+        inside = torch.where(z < 0, y, 0.0)
+        across = torch.where(z < 0, z, (n - 1.0) * z) / n
+        a, r = inside.square().sum(dim=1, keepdim=True), across.square().sum(dim=1, keepdim=True)
+        growth.append((a / r).log().squeeze(1))
+        cosine = ((inside * across).sum(dim=1, keepdim=True) / (a * r).sqrt()).clamp(-1.0, 1.0)
+    return torch.stack(growth)
+
+
+def _mixed_signs(draws: int, width: int, generator: torch.Generator) -> Tensor:
+    """Standard Gaussian rows of `width` entries, given that each row holds both signs."""
+    z = gaussian(draws, width, generator=generator)
+    while True:
+        one_sided = ((z < 0).all(dim=1) | (z > 0).all(dim=1)).nonzero().squeeze(1)
+        if not len(one_sided):
+            return z
+        z[one_sided] = gaussian(len(one_sided), width, generator=generator)
+
+
+def _check_counts(**counts: int) -> None:
+    for name, value in counts.items():
+        if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+            raise ValueError(f"{name} must be a whole number of at least 1, got {value!r}.")
 
 
 def quiet_neuron_share(x: Float[Tensor, "*draws n d"], relative_threshold: float) -> Float[Tensor, "*draws"]:

@@ -1,8 +1,8 @@
 """The three stages of batch normalization as separate switches: recentering, rescaling, non-linearity.
 
 Notation of the whole package: a batch is a matrix with one sample a row, ``(..., n, d)``, and every leading
-dimension is an independent draw. A layer is ``x @ W`` followed by the stages that are switched on, in the fixed
-order RC, RS, NL.
+dimension is an independent draw. A layer is ``x @ W`` followed by the stages that are switched on: RC, RS, NL (the
+normalization before the activation, as batch norm is defined), or NL, RC, RS (after it).
 """
 
 from dataclasses import dataclass
@@ -20,30 +20,38 @@ _TOKENS = ("RC", "RS", "RMS", "STD", "NL")
 
 @dataclass(frozen=True)
 class Stages:
-    """Which stages follow the linear map, in the fixed order RC, RS, NL.
+    """Which stages follow the linear map, and in which order: RC, RS, NL, or NL, RC, RS.
 
     Attributes:
         recentering: RC, subtract each neuron's mean over the batch (known in the field as mean-only batch norm).
         rescaling: RS, divide each neuron by its root mean square over the batch (``"rms"``) or by its standard
             deviation (``"std"``); the two are the same after RC and differ without it.
         nonlinearity: NL, ``"relu"`` or ``"identity"``.
+        norm_after: whether RC and RS come after NL; false where one of the two sides is empty, so that equal layers
+            are equal objects.
+
+    Raises:
+        ValueError: an unknown value, or ``norm_after`` without NL or without RC and RS.
 
     Example:
         >>> Stages.parse("RC+NL")
-        Stages(recentering=True, rescaling='none', nonlinearity='relu')
-        >>> Stages(True, "std", "relu").name
-        'RC+RS+NL'
+        Stages(recentering=True, rescaling='none', nonlinearity='relu', norm_after=False)
+        >>> Stages(True, "std", "relu").name, Stages(True, "std", "relu", norm_after=True).name
+        ('RC+RS+NL', 'NL+RC+RS')
     """
 
     recentering: bool = False
     rescaling: Rescaling = "none"
     nonlinearity: Nonlinearity = "identity"
+    norm_after: bool = False
 
     def __post_init__(self):
         if self.rescaling not in ("none", "rms", "std"):
             raise ValueError(f'rescaling must be "none", "rms" or "std", not {self.rescaling!r}.')
         if self.nonlinearity not in ("identity", "relu"):
             raise ValueError(f'nonlinearity must be "identity" or "relu", not {self.nonlinearity!r}.')
+        if self.norm_after and (self.nonlinearity == "identity" or not (self.recentering or self.rescaling != "none")):
+            raise ValueError("norm_after needs a non-linearity and a normalization whose order it says.")
 
     @classmethod
     def parse(cls, text: str) -> "Stages":
@@ -51,7 +59,8 @@ class Stages:
 
         Args:
             text: tokens joined by ``+`` in the order of the layer: ``RC``; then one of ``RS`` (only after RC),
-                ``RMS``, ``STD``; then ``NL``. The empty string or ``"none"`` is the linear layer.
+                ``RMS``, ``STD``; with ``NL`` behind them or before them. The empty string or ``"none"`` is the linear
+                layer.
 
         Returns:
             The stages. After RC the three rescalings are one and the same, and all are read as ``"std"``.
@@ -60,17 +69,18 @@ class Stages:
             ValueError: an unknown, repeated or misplaced token, or RS without RC.
 
         Example:
-            >>> Stages.parse("RMS").rescaling
-            'rms'
+            >>> Stages.parse("RMS").rescaling, Stages.parse("NL+RMS").norm_after
+            ('rms', True)
         """
         tokens = [] if text.strip().lower() in ("", "none") else [t.strip().upper() for t in text.split("+")]
         for token in tokens:
             if token not in _TOKENS:
                 raise ValueError(f"stages contain {token!r} in {text!r}; valid are RC, RS, RMS, STD and NL.")
-        position = {"RC": 0, "RS": 1, "RMS": 1, "STD": 1, "NL": 2}
+        after = tokens[:1] == ["NL"]
+        position = {"RC": 0, "RS": 1, "RMS": 1, "STD": 1, "NL": -1 if after else 2}
         places = [position[token] for token in tokens]
         if sorted(set(places)) != places:
-            raise ValueError(f"stages {text!r} must name each stage once, in the order RC, RS, NL.")
+            raise ValueError(f"stages {text!r} must name each stage once, in the order RC, RS, NL or NL, RC, RS.")
         recentering = "RC" in tokens
         if "RS" in tokens and not recentering:
             raise ValueError(
@@ -81,16 +91,16 @@ class Stages:
             rescaling: Rescaling = "none"
         else:
             rescaling = "rms" if "RMS" in tokens and not recentering else "std"
-        return cls(recentering, rescaling, "relu" if "NL" in tokens else "identity")
+        return cls(recentering, rescaling, "relu" if "NL" in tokens else "identity", after and len(tokens) > 1)
 
     @property
     def name(self) -> str:
-        """The canonical name: ``"RC+RS+NL"``, ``"RMS+NL"``, ..., and ``"none"`` for the linear layer."""
+        """The canonical name: ``"RC+RS+NL"``, ``"NL+RMS"``, ..., and ``"none"`` for the linear layer."""
         tokens = ["RC"] if self.recentering else []
         if self.rescaling != "none":
             tokens.append("RS" if self.recentering else self.rescaling.upper())
         if self.nonlinearity == "relu":
-            tokens.append("NL")
+            tokens.insert(0 if self.norm_after else len(tokens), "NL")
         return "+".join(tokens) or "none"
 
 
@@ -161,7 +171,7 @@ def relu(x: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
 
 
 def apply_stages(x: Float[Tensor, "*draws n d"], stages: Stages) -> Float[Tensor, "*draws n d"]:
-    """Apply the stages that are switched on to a preactivation, in the order RC, RS, NL.
+    """Apply the stages that are switched on to a preactivation, in their order.
 
     Args:
         x: preactivation, shape (..., n, d).
@@ -176,14 +186,18 @@ def apply_stages(x: Float[Tensor, "*draws n d"], stages: Stages) -> Float[Tensor
     Example:
         >>> apply_stages(torch.tensor([[1.0], [3.0]], dtype=torch.float64), Stages.parse("RC+RS+NL")).tolist()
         [[0.0], [1.0]]
+        >>> apply_stages(torch.tensor([[-1.0], [3.0]], dtype=torch.float64), Stages.parse("NL+RC")).tolist()
+        [[-1.5], [1.5]]
     """
     check_batch(x)
+    if stages.norm_after:
+        x = relu(x)
     if stages.recentering:
         x = recenter(x)
     if stages.rescaling != "none":
         # After RC the two scales agree, and the root mean square needs no second recentering.
         x = rescale(x, by="rms" if stages.recentering else stages.rescaling)
-    return relu(x) if stages.nonlinearity == "relu" else x
+    return x if stages.norm_after or stages.nonlinearity == "identity" else relu(x)
 
 
 def _column_scale(x: Float[Tensor, "*draws n d"]) -> Float[Tensor, "*draws 1 d"]:

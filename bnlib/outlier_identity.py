@@ -1,6 +1,7 @@
 """Which sample becomes the outlier: the input's doing or the weights'."""
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,9 @@ from jaxtyping import Bool, Int
 from torch import Tensor
 
 from bnlib.data import gaussian_batch, symmetric_batch
-from bnlib.falsification import Thresholds, follow
+from bnlib.estimates import share_interval
+from bnlib.falsification import Trajectories, digits_batch, follow
+from bnlib.falsification_rules import Thresholds
 from bnlib.layers import Stages, recenter
 
 
@@ -67,7 +70,8 @@ def identity(
         width: neurons in every layer.
         depth: number of linear layers.
         kind: `gaussian` (independent entries, of the network's width), `symmetric` (orthogonal samples of
-            equal norm; chance decides) or `line` (Gaussian samples on a line).
+            equal norm; chance decides), `line` (Gaussian samples on a line) or `digits` (random subsets of
+            scikit-learn's digits).
         batches: number of batches.
         redraws: number of networks for each batch.
         thresholds: a draw has an outlier if it passes both the angle (degrees) and the largest over the
@@ -77,8 +81,9 @@ def identity(
     Returns:
         `n`, `width`, `depth`, `kind`, `batches`, `redraws`; `chance`, that is 1/n; `share_with_outlier` of
         all draws; `agreement` and `standard_error` as in `pair_agreement`; and among the draws with an
-        outlier, as means over batches, `share_farthest`: it is the sample that lies farthest from the batch
-        mean in the input, and `share_extreme` (with `share_extreme_error`, its standard error): it is one of
+        outlier, as means over batches, `share_farthest` (with `share_farthest_error`): it is the sample that lies
+        farthest from the batch mean in the input, `share_longest`: it has the largest norm in the input, and
+        `share_extreme` (with `share_extreme_error`, its standard error): it is one of
         the two ends of the line. None where the question makes no sense or there are too few outliers.
 
     Raises:
@@ -98,18 +103,18 @@ def identity(
         x = symmetric_batch(n, n, draws=batches).to(generator.device)
     elif kind in ("gaussian", "line"):
         x = gaussian_batch(n, width if kind == "gaussian" else 1, generator=generator, draws=batches)
+    elif kind == "digits":
+        x = digits_batch(n, batches, generator=generator)
     else:
-        raise ValueError(f'kind is {kind!r}; valid is "gaussian", "symmetric" or "line".')
+        raise ValueError(f'kind is {kind!r}; valid is "gaussian", "symmetric", "line" or "digits".')
     paths = follow(x.repeat_interleave(redraws, dim=0), width, depth, Stages.parse("RC+NL"), generator=generator)
-    valid = (paths.angle[-1].rad2deg() > thresholds.angle_deg) & (
-        paths.top_over_second[-1] >= thresholds.top_over_second
-    )
-    index, valid = paths.index[-1].view(batches, redraws), valid.view(batches, redraws)
+    index, valid = paths.index[-1].view(batches, redraws), _has_outlier(paths, thresholds).view(batches, redraws)
     agreement = pair_agreement(index, valid)
     distance = torch.linalg.vector_norm(recenter(x), dim=-1).cpu()
     line = x[..., 0].cpu()
     ends = torch.stack([line.argmin(dim=-1), line.argmax(dim=-1)], dim=-1)
     farthest = _share(index == distance.argmax(dim=-1)[:, None], valid)
+    longest = _share(index == torch.linalg.vector_norm(x, dim=-1).cpu().argmax(dim=-1)[:, None], valid)
     extreme = _share((index[..., None] == ends[:, None]).any(dim=-1), valid)
     return {
         "n": n,
@@ -123,6 +128,8 @@ def identity(
         "agreement": agreement[0] if agreement else None,
         "standard_error": agreement[1] if agreement else None,
         "share_farthest": farthest[0] if kind != "symmetric" else None,
+        "share_farthest_error": farthest[1] if kind != "symmetric" else None,
+        "share_longest": longest[0] if kind != "symmetric" else None,
         "share_extreme": extreme[0] if kind == "line" else None,
         "share_extreme_error": extreme[1] if kind == "line" else None,
     }
@@ -135,3 +142,67 @@ def _share(hits: Tensor, valid: Tensor) -> tuple[float | None, float | None]:
         return None, None
     shares = ((hits & valid).sum(dim=1) / valid.sum(dim=1))[usable].double()
     return float(shares.mean()), float(shares.std() / math.sqrt(len(shares)))
+
+
+def _has_outlier(paths: Trajectories, thresholds: Thresholds) -> Tensor:
+    """Which draws show the outlier after the last layer: near a right angle, and twice as long as the second."""
+    near = paths.angle[-1].rad2deg() > thresholds.angle_deg
+    return near & (paths.top_over_second[-1] >= thresholds.top_over_second)
+
+
+def dose_response(
+    n: int,
+    width: int,
+    depth: int,
+    factors: Sequence[int | float],
+    *,
+    networks: int,
+    thresholds: Thresholds,
+    generator: torch.Generator,
+) -> list[dict[str, Any]]:
+    """How often a sample becomes the outlier, as a function of its length alone.
+
+    The batch is symmetric (orthogonal samples of length 1) but for one sample, which is longer or shorter by a
+    factor; every network has fresh weights. At factor 1 the probability is 1/n (theorem of chapter 6).
+
+    Args:
+        n: batch size, at least 3.
+        width: neurons in every layer.
+        depth: number of linear layers.
+        factors: lengths of that sample, positive.
+        networks: number of networks for each factor.
+        thresholds: of the angle (degrees) and of the largest over the second-largest norm: what an outlier is.
+        generator: source of the weights.
+
+    Returns:
+        For each factor `n`, `width`, `depth`, `factor`, `networks`, `with_outlier` (networks that have one),
+        `hits` (it is that sample), `share` of the networks with an outlier, its exact 95 percent interval `low`,
+        `high`, and `chance`, 1/n; None where no network has an outlier.
+
+    Raises:
+        ValueError: n < 3, no networks, no factors, or a factor that is not positive.
+
+    Example:
+        >>> g = torch.Generator().manual_seed(0)
+        >>> found = dose_response(8, 16, 80, [0.2, 5.0], networks=20, thresholds=Thresholds(), generator=g)
+        >>> found[0]["hits"] < found[1]["hits"]
+        True
+    """
+    if n < 3 or networks < 1:
+        raise ValueError(f"n is {n} and networks is {networks}; valid is n >= 3 with at least 1 network.")
+    if len(factors) == 0 or not all(factor > 0 for factor in factors):
+        raise ValueError(f"factors is {list(factors)}; valid is at least one, all positive.")
+    rows = []
+    for factor in factors:
+        x = symmetric_batch(n, n, draws=networks).to(generator.device)
+        x[:, 0] *= factor
+        paths = follow(x, width, depth, Stages.parse("RC+NL"), generator=generator)
+        valid = _has_outlier(paths, thresholds)
+        hits, total = int((valid & (paths.index[-1] == 0)).sum()), int(valid.sum())
+        low, high = share_interval(hits, total)
+        rows.append(
+            {"n": n, "width": width, "depth": depth, "factor": float(factor), "networks": networks}
+            | {"with_outlier": total, "hits": hits, "share": hits / total if total else None}
+            | {"low": low, "high": high, "chance": 1 / n}
+        )
+    return rows

@@ -1,5 +1,7 @@
 """Measurements for Theorem 3: waiting times until full rank beside the constant γ of the same batches."""
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -188,6 +190,140 @@ def fixed_batch_times(
     return found.cpu().numpy()
 
 
+def cone_batch(directions: Float[Tensor, "n d"], opening: float | int) -> Float[Tensor, "n d"]:
+    r"""Return samples $e_1 + \delta z_j$: of nearly one direction if $\delta$ is small.
+
+    Args:
+        directions: the $z_j$, no unit.
+        opening: $\delta$, positive, about half the opening angle of the cone in radians when it is small.
+
+    Returns:
+        The batch.
+
+    Raises:
+        ValueError: if the opening is not positive.
+
+    Example:
+        >>> cone_batch(torch.eye(2), 0.5).tolist()
+        [[1.5, 0.0], [1.0, 0.5]]
+    """
+    if not opening > 0:
+        raise ValueError(f"opening must be positive, got {opening}.")
+    batch = opening * directions
+    batch[:, 0] += 1
+    return batch
+
+
+def near_collinear_cells(
+    n: int, input_dim: int, openings: Sequence[float | int], draws: int, *, generator: torch.Generator
+) -> list[dict[str, object]]:
+    r"""Simulate one batch in general position while its samples are moved towards one direction.
+
+    The batch is $e_1 + \delta z_j$ with fixed Gaussian $z_j$ (`cone_batch`), so only the weights are drawn anew.
+
+    Args:
+        n: batch size, above input_dim for a constant below 1/2.
+        input_dim: dimension of the samples, at least 2.
+        openings: values of $\delta$.
+        draws: number of draws of the weights for each, at least 2.
+        generator: source of the batch and the weights.
+
+    Returns:
+        For each opening `n`, `input_dim`, `opening`, `mean`, `standard_error`, `gamma_lower`, `gamma_upper`.
+
+    Raises:
+        ValueError: if an argument is out of range.
+
+    Example:
+        >>> found = near_collinear_cells(3, 2, [1.0, 0.1], 20, generator=torch.Generator().manual_seed(0))
+        >>> [cell["gamma_lower"] == cell["gamma_upper"] for cell in found]
+        [True, True]
+    """
+    directions = gaussian_batch(n, input_dim, generator=generator)
+    found = []
+    for opening in openings:
+        batch = cone_batch(directions, opening)
+        times = fixed_batch_times(batch, draws, generator=generator)[:, -1]
+        mean, error = mean_and_error(times)
+        gamma = gamma_bounds(batch.cpu().numpy(), spark_at_least=max(3, input_dim + 1))
+        found.append(
+            {
+                "n": n,
+                "input_dim": input_dim,
+                "opening": opening,
+                "mean": mean,
+                "standard_error": error,
+                "gamma_lower": gamma.lower,
+                "gamma_upper": gamma.upper,
+            }
+        )
+    return found
+
+
+def log_log_slope(cells: Sequence[dict[str, object]]) -> tuple[float, float]:
+    """Return the slope of log mean against log opening between the last two cells, and its standard error.
+
+    Args:
+        cells: at least two of `near_collinear_cells`.
+
+    Returns:
+        Slope and standard error (to first order in the relative errors of the means).
+
+    Example:
+        >>> log_log_slope([{"opening": 0.1, "mean": 5.0, "standard_error": 0.0},
+        ...                {"opening": 0.01, "mean": 50.0, "standard_error": 0.0}])
+        (-1.0, 0.0)
+    """
+    one, two = cells[-2], cells[-1]
+    step = np.log(two["opening"] / one["opening"])
+    slope = np.log(two["mean"] / one["mean"]) / step
+    error = np.hypot(one["standard_error"] / one["mean"], two["standard_error"] / two["mean"]) / abs(step)
+    return float(slope), float(error)
+
+
+def lifted_batches(
+    features: Float[Tensor, "samples d"], n: int, width: int, draws: int, *, generator: torch.Generator
+) -> dict[str, object]:
+    """Draw batches of a data set and simulate neurons until full rank.
+
+    Args:
+        features: all samples, no unit.
+        n: batch size.
+        width: the layer for which the share of full rank is counted.
+        draws: number of batches, each with its own neurons.
+        generator: source of randomness, on the device of the features.
+
+    Returns:
+        `n`, `width`, `draws`, `input_rank_max` (the number of features that are not zero on the whole batch, at least
+        its rank; the largest over the batches), `mean`, `standard_error`, `largest` (number of neurons), `share_full`
+        and its interval `share_lower`, `share_upper` (error 0.001 on each side).
+
+    Example:
+        >>> x = torch.randn(9, 2, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+        >>> found = lifted_batches(x, 3, 50, 10, generator=torch.Generator().manual_seed(0))
+        >>> found["input_rank_max"]
+        2
+    """
+    order = torch.rand(draws, len(features), generator=generator, device=features.device).argsort(dim=1)[:, :n]
+    batches = features[order]
+    times = rank_times(batches, generator=generator)[:, -1].cpu().numpy()
+    full = int(((times >= 0) & (times <= width)).sum())
+    lower, upper = share_interval(full, draws, error=1e-3)
+    mean, error = mean_and_error(times)
+    return {
+        "n": n,
+        "width": width,
+        "draws": draws,
+        "input_rank_max": int(batches.any(dim=1).sum(dim=1).max()),
+        "mean": mean,
+        "standard_error": error,
+        "largest": int(times.max()),
+        "share_full": full / draws,
+        "share_lower": lower,
+        "share_upper": upper,
+    }
+
+
 def mean_rank_curve(times: Int[np.ndarray, "draws target"], neurons: int) -> Float[np.ndarray, "neurons"]:
     """Return the mean rank over the draws after 1, 2, ... neurons.
 
@@ -282,3 +418,36 @@ def attained_ranks(batches: int, neurons: int, *, generator: torch.Generator) ->
         reachable = attainable_rank(x.cpu().numpy())
         found.append({"n": n, "d": d, "attainable": reachable, "attained": int((times >= 0).sum())})
     return found
+
+
+def accuracy_summary(shares: Sequence[float | int | None], name: str) -> dict[str, float | None]:
+    """Return mean, standard error, minimum and maximum of accuracies, a diverged network counting as zero.
+
+    Args:
+        shares: accuracies from 0 to 1, None for a network that diverged.
+        name: begins the keys.
+
+    Returns:
+        `<name>_mean`, `<name>_error` (None for a single network), `<name>_min`, `<name>_max`.
+
+    Example:
+        >>> accuracy_summary([0.5, None], "train")["train_mean"]
+        0.25
+    """
+    counted = [0.0 if share is None else share for share in shares]
+    mean = math.fsum(counted) / len(counted)
+    error = None
+    if len(counted) > 1:
+        variance = math.fsum((share - mean) ** 2 for share in counted) / (len(counted) - 1)
+        error = math.sqrt(variance / len(counted))
+    return {f"{name}_mean": mean, f"{name}_error": error, f"{name}_min": min(counted), f"{name}_max": max(counted)}
+
+
+def finite_or_none(value: float | int) -> float | int | None:
+    """Return the number, or None if it is NaN or infinite.
+
+    Example:
+        >>> finite_or_none(math.nan) is None
+        True
+    """
+    return value if math.isfinite(value) else None

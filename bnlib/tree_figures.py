@@ -1,14 +1,15 @@
-"""Pictures of the simplified tree: the neurons themselves, and the intervals that they are."""
+"""Pictures of the simplified tree: the neurons themselves, the intervals that they are, and where the energy goes."""
 
+from collections.abc import Sequence
 from fractions import Fraction
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.patches import Patch, Rectangle
 
-from bnlib.exact import Batch, parse_batch
-from bnlib.figures import COLORS
-from bnlib.tree import partition
+from bnlib.exact import Batch, parse_batch, sort_batch
+from bnlib.figures import COLORS, line_style
+from bnlib.tree import energy_shares, geometry, layers, limit, partition
 
 # By number of distinct values; grey, light and dark fills with hatching differ without color.
 _FILLS = ((2, "#dddddd", ""), (3, COLORS[5], "///"), (4, COLORS[0], ""))
@@ -125,3 +126,89 @@ def draw_partition(axes: Axes, batch: Batch, depth: int) -> None:
 
 def _distinct(values: list[Fraction], low: Fraction, high: Fraction) -> int:
     return 2 + sum(low < value < high for value in values)
+
+
+def draw_energies(axes: Axes, batch: Batch, depth: int) -> None:
+    """Draw the share of the energy on each gap, and on the neurons with more than two values, over depth.
+
+    Args:
+        axes: where to draw; logarithmic shares, the two outermost gaps thick.
+        batch: n numbers or strings such as "7/2".
+        depth: number of layers, at least 1.
+    """
+    found = [energy_shares(layer) for layer in layers(batch, depth)]
+    shares, rest = np.array([one for one, _ in found]), np.array([other for _, other in found])
+    counts = sort_batch(batch).counts
+    above = sum(counts) - np.cumsum(counts)[:-1]
+    steps = np.arange(1, depth + 1)
+    for gap in range(shares.shape[1]):
+        outer = gap in (0, shares.shape[1] - 1)
+        axes.plot(
+            steps,
+            np.where(shares[:, gap] > 1e-14, shares[:, gap], np.nan),
+            label=f"{above[gap]} above",
+            markevery=max(1, depth // 8),
+            **{**line_style(gap), "linewidth": 2.8 if outer else 1.1},
+        )
+    visible = np.where(rest > 1e-14, rest, np.nan)
+    axes.plot(steps, visible, color="#666666", linestyle="-", linewidth=1.1, label="3 values or more")
+    axes.set_yscale("log")
+    axes.set_xlabel("depth (layers)")
+    axes.set_ylabel("share of the energy")
+    axes.legend(ncols=2, fontsize=8, loc="upper left", bbox_to_anchor=(0, -0.18))
+
+
+def draw_limit(norms: Axes, gaps: Axes, batch: Batch, depth: int) -> None:
+    """Draw norms and the gap to 90 degrees over depth, with their limits dashed.
+
+    Args:
+        norms: where to draw the norms of maximum, minimum and the largest other sample.
+        gaps: where to draw the gap between the larger extreme and an interior sample, radians.
+        batch: n numbers or strings such as "7/2".
+        depth: number of layers, at least 1.
+    """
+    chosen = set(np.geomspace(1, depth, 40).astype(int).tolist())
+    seen = [(layer.depth, geometry(layer)) for layer in layers(batch, depth) if layer.depth in chosen]
+    end = limit(batch).geometry
+    fields = {"norm_max": "largest input", "norm_min": "smallest input", "norm_interior": "largest other norm"}
+    for index, (field, label) in enumerate([*fields.items(), ("gap", None)]):
+        axes = gaps if field == "gap" else norms
+        points = [(at, getattr(shape, field)) for at, shape in seen if getattr(shape, field)]
+        if points:
+            style = line_style(index)
+            axes.plot(*zip(*points, strict=True), label=label, **{**style, "linestyle": "-"})
+            axes.axhline(getattr(end, field), color=style["color"], linestyle="--", linewidth=1)
+            axes.set_yscale("log")
+    norms.set_ylabel("norm")
+    norms.legend()
+    gaps.set_ylabel("gap to 90° (radians)")
+    gaps.set_xlabel("depth (layers)")
+
+
+def draw_survey(
+    axes: Axes, rows: Sequence[dict], side: str, kinds: Sequence[str], sharp: Sequence[float] | None
+) -> None:
+    """Draw the norm ratio of every batch of a survey against the batch size, beside the bound 3/(n-2).
+
+    Args:
+        axes: where to draw; both axes logarithmic, the kinds side by side at each size.
+        rows: what `bnlib.tree_survey.survey` returns.
+        side: "larger" or "smaller", the extreme that the ratio refers to.
+        kinds: the kinds of batches, in the order of the markers.
+        sharp: the sharp bound at each size, drawn dashed; None leaves it out.
+    """
+    sizes = np.array(sorted({row["n"] for row in rows}), dtype=float)
+    for index, kind in enumerate(kinds):
+        members = [row for row in rows if row["kind"] == kind]
+        places = [row["n"] * (1 + 0.05 * (index - 2)) for row in members]
+        style = {**line_style(index), "linestyle": "none"}
+        axes.plot(places, [row[f"ratio_{side}"] for row in members], label=kind, markersize=3.5, **style)
+    axes.plot(sizes, np.minimum(3 / (sizes - 2), 2), color="black", label="3/(n − 2)")
+    if sharp is not None:
+        axes.plot(sizes, sharp, color="black", linestyle="--", label="sharp")
+    axes.set_xscale("log")
+    axes.set_yscale("log")
+    axes.set_xticks(sizes, [f"{n:.0f}" for n in sizes])
+    axes.minorticks_off()
+    axes.set_xlabel("batch size n")
+    axes.set_title(f"{side} extreme")

@@ -18,6 +18,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from bnlib.ensembles import propagate
+from bnlib.estimates import median_interval
 from bnlib.geometry import outlier_summary_from_gram
 from bnlib.kernels import recentered_relu_kernel
 from bnlib.layers import Stages
@@ -71,7 +72,7 @@ def tree_paths(batches: Float[np.ndarray, "batches n"], depths: Sequence[int]) -
         found.append([tree_norms(state) for state in states])
         last = geometry(states[-1])
         grams.append(np.outer(last.norms, last.norms) * np.cos(np.nan_to_num(last.angles)))
-    return _paths(wanted, np.swapaxes(found, 0, 1)[:, :, None], np.stack(grams))
+    return paths_from_grams(wanted, np.swapaxes(found, 0, 1)[:, :, None], np.stack(grams))
 
 
 def tree_limits(batches: Float[np.ndarray, "batches n"]) -> NormPaths:
@@ -92,11 +93,25 @@ def tree_limits(batches: Float[np.ndarray, "batches n"]) -> NormPaths:
     """
     found = [limit(batch) for batch in batches]
     ends = np.stack([one.geometry.norms for one in found])[None, :, None]
-    return _paths([0], ends, np.stack([one.gram for one in found]))
+    return paths_from_grams([0], ends, np.stack([one.gram for one in found]))
 
 
-def _paths(depths: list[int], found: np.ndarray, grams: np.ndarray) -> NormPaths:
-    """Norms of shape (t, batches, 1, n) and the last Gram matrices, one a batch, as `NormPaths`."""
+def paths_from_grams(depths: list[int], found: np.ndarray, grams: np.ndarray) -> NormPaths:
+    """Return norms of shape (t, batches, 1, n) and the last Gram matrices, one a batch, as `NormPaths`.
+
+    Args:
+        depths: the depths, ascending, shape (t,).
+        found: norms, shape (t, batches, 1, n).
+        grams: Gram matrices at the last depth, shape (batches, n, n).
+
+    Returns:
+        The `NormPaths`; angles in radians.
+
+    Example:
+        >>> gram = np.diag([4.0, 1.0, 1.0])[None]
+        >>> paths_from_grams([3], np.ones((1, 1, 1, 3)), gram).norm_ratio.round(6).tolist()
+        [[2.828427]]
+    """
     summary = outlier_summary_from_gram(torch.from_numpy(grams)[:, None])
     return NormPaths(np.array(depths), found, math.pi / 2 - summary.angle.numpy(), summary.norm_ratio.numpy())
 
@@ -127,7 +142,7 @@ def infinite_width_paths(batches: Float[np.ndarray, "batches n"], depths: Sequen
         k = k / np.trace(k, axis1=-2, axis2=-1)[:, None, None]
         if depth in wanted:
             rows.append(np.sqrt(np.diagonal(k, axis1=-2, axis2=-1)))
-    return _paths(wanted, np.stack(rows)[:, :, None, :], k)
+    return paths_from_grams(wanted, np.stack(rows)[:, :, None, :], k)
 
 
 def network_paths(
@@ -201,11 +216,12 @@ def second_over_top(norms: Float[np.ndarray, "*rest n"]) -> Float[np.ndarray, "*
     return np.asarray(ordered[..., -2] / ordered[..., -1])
 
 
-def escaped_points(norms: Float[np.ndarray, "*rest n"]) -> Int[np.ndarray, "*rest"]:
-    """Count the samples whose norm is at least twice the median norm of their batch.
+def escaped_points(norms: Float[np.ndarray, "*rest n"], factor: int | float = 2.0) -> Int[np.ndarray, "*rest"]:
+    """Count the escaped points of a batch: the samples whose norm is at least twice the median norm of the batch.
 
     Args:
         norms: shape (..., n).
+        factor: another multiple of the median in place of two.
 
     Returns:
         Shape (...), integers.
@@ -214,7 +230,7 @@ def escaped_points(norms: Float[np.ndarray, "*rest n"]) -> Int[np.ndarray, "*res
         >>> escaped_points(np.array([1.0, 1.0, 1.1, 9.0, 4.0])).item()
         2
     """
-    return np.asarray((norms >= 2 * np.median(norms, axis=-1, keepdims=True)).sum(axis=-1))
+    return np.asarray((norms >= factor * np.median(norms, axis=-1, keepdims=True)).sum(axis=-1))
 
 
 def extremes_ratio(
@@ -439,7 +455,8 @@ def tree_shares(n: int, batches: int, *, rng: np.random.Generator) -> dict[str, 
 
     Returns:
         `n`, `batches`; `two` (share of batches with two escaped points or more) and `two_error`; `second` (median of
-        second-largest over largest norm); `energy_ratio` (median of the smaller over the larger limiting energy);
+        second-largest over largest norm); `energy_ratio` (median of the smaller over the larger limiting energy) with
+        `energy_ratio_low` and `energy_ratio_high` (95 percent, order statistics; None for few batches);
         `absorbed` (share of batches in which the smaller energy is below 1/(n-1)**2 of the larger one).
 
     Raises:
@@ -454,6 +471,7 @@ def tree_shares(n: int, batches: int, *, rng: np.random.Generator) -> dict[str, 
     found = [limit(batch) for batch in rng.standard_normal((batches, n))]
     ends = np.stack([one.geometry.norms for one in found])
     energies = np.array([min(one.energy_min, one.energy_max) / max(one.energy_min, one.energy_max) for one in found])
+    low, high = median_interval(energies)
     two, error = mean_and_error((escaped_points(ends) >= 2).astype(float))
     return {
         "n": n,
@@ -462,5 +480,7 @@ def tree_shares(n: int, batches: int, *, rng: np.random.Generator) -> dict[str, 
         "two_error": error,
         "second": float(np.median(second_over_top(ends))),
         "energy_ratio": float(np.median(energies)),
+        "energy_ratio_low": low,
+        "energy_ratio_high": high,
         "absorbed": float((energies < 1 / (n - 1) ** 2).mean()),
     }

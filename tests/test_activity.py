@@ -22,11 +22,15 @@ def naive_statistics(before):
     columns = [before[:, j].numpy() for j in range(width)]
     skewness = [stats.skew(column) for column in columns if np.ptp(column) > 0]
     active = [int((column > 0).sum()) for column in columns]
+    after = [column.clip(min=0) for column in columns]
+    skewness_after = [stats.skew(column) for column in after if np.ptp(column) > 0]
     return {
         "skewness_before": stats.skew(before.numpy().ravel()),
         "skewness_after": stats.skew(before.numpy().clip(min=0).ravel()),
         "zero_fraction_after": (before.numpy() <= 0).mean(),
         "neuron_skewness_before": math.sqrt(np.mean(np.square(skewness))),
+        "neuron_skewness_after": np.mean(skewness_after),
+        "neuron_zero_deviation": np.std([(column == 0).mean() for column in after]),
         "mean_share": np.mean([column.mean() ** 2 for column in columns]) / np.mean(before.numpy() ** 2),
         "unanimous_share": sum(k in (0, n) for k in active) / width,
         "active_counts": [active.count(k) / width for k in range(n + 1)],
@@ -95,6 +99,7 @@ class TestNeuronActivity:
         [
             ({"depth": 0}, r"depth is 0; valid is an integer >= 1\."),
             ({"stages": Stages.parse("RC")}, r"stages must end with NL \(ReLU\), got 'RC'\."),
+            ({"stages": Stages.parse("NL+RC")}, r"stages must end with NL \(ReLU\), got 'NL\+RC'\."),
             ({"n": 1}, "n"),
         ],
     )

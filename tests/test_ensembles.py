@@ -241,7 +241,7 @@ def test_second_and_fourth_moments_are_exact(generator, draw, recentered):
     assert deviation(products, variance * 1.1) > 5  # power: a variance 10 per cent off is seen
 
 
-@pytest.mark.parametrize("name", ["NL", "RC+NL", "RMS+NL", "RC+RS+NL", "RMS"])
+@pytest.mark.parametrize("name", ["NL", "RC+NL", "RMS+NL", "RC+RS+NL", "RMS", "NL+RC", "NL+RMS", "NL+RC+RS"])
 def test_both_draws_have_the_same_law_after_three_layers(generator, name):
     """3000 draws of each, a fresh batch for each; power: narrower networks (20 for 24) are told apart."""
     stages = Stages.parse(name)
@@ -292,7 +292,10 @@ def by_hand(x, width, depth, stages, generator, variance=2.0):
         yield x
 
 
-@pytest.mark.parametrize("name", ["none", "NL", "RC", "RC+NL", "RMS+NL", "STD+NL", "RC+RS+NL", "RMS"])
+@pytest.mark.parametrize(
+    "name",
+    ["none", "NL", "RC", "RC+NL", "RMS+NL", "STD+NL", "RC+RS+NL", "RMS", "NL+RC", "NL+RMS", "NL+STD", "NL+RC+RS"],
+)
 @pytest.mark.parametrize("variance", [2.0, 0.5])
 @pytest.mark.parametrize("size", [1.0, 1e-3, 1e7])
 def test_the_scale_times_the_state_is_the_unscaled_network(generator, seed, name, variance, size):
@@ -346,7 +349,7 @@ def test_zero_representations_stay_zero_and_are_flagged(generator, draw):
 
 
 @pytest.mark.parametrize("draw", ["dense", "gram_root"])
-@pytest.mark.parametrize("name", ["RC+NL", "RMS", "RC+RS", "RMS+NL", "none"])
+@pytest.mark.parametrize("name", ["RC+NL", "RMS", "RC+RS", "RMS+NL", "none", "NL+RC", "NL+RC+RS", "NL+STD"])
 def test_tied_samples_stay_equal_bit_by_bit(generator, draw, name):
     """Rescaling takes the square root of small differences: rounding would part tied samples within six layers."""
     x = tied_batch(7, 10, [2, 3], generator=generator, draws=3)[:, [0, 2, 5, 1, 3, 6, 4]]

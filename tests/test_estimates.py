@@ -9,11 +9,14 @@ from scipy.stats import binom
 from bnlib.estimates import (
     censored_quantile,
     growth,
+    kept_summary,
     median_interval,
     onset_per_doubling,
     onset_summary,
     quantile,
     share_interval,
+    survival,
+    survival_median,
 )
 
 
@@ -207,3 +210,82 @@ def test_onset_per_doubling_leaves_out_sizes_that_are_mostly_censored():
 
 def test_onset_per_doubling_needs_three_widths():
     assert onset_per_doubling({8: [[40], [50]]}, [64, 256], 200, generator=rng(0)) is None
+
+
+# --- survival -----------------------------------------------------------------------------------------------------
+
+
+def naive_survival(durations, observed, time):
+    """Product over the ends up to a time of one minus ends over draws still watched."""
+    share = 1.0
+    for end in sorted({d for d, seen in zip(durations, observed, strict=True) if seen and d <= time}):
+        ends = sum(d == end and seen for d, seen in zip(durations, observed, strict=True))
+        share *= 1 - ends / sum(d >= end for d in durations)
+    return share
+
+
+def test_survival_is_the_product_of_kaplan_and_meier(seed):
+    generator = rng(seed)
+    durations = generator.integers(1, 30, size=40).tolist()
+    observed = (generator.random(40) < 0.6).tolist()
+    found = survival(durations, observed)
+    for time, share in zip(found["times"], found["share"], strict=True):
+        assert share == pytest.approx(naive_survival(durations, observed, time))
+
+
+def test_survival_covers_the_truth_and_dropping_the_censored_does_not(seed):
+    generator = rng(seed)
+    trials, draws, time = 400, 60, 1.0
+    covered = biased = known = 0
+    for _ in range(trials):
+        life, watched = generator.exponential(size=draws), generator.exponential(size=draws)
+        durations, observed = np.minimum(life, watched), life <= watched
+        found = survival(durations.tolist(), observed.tolist())
+        at = int(np.searchsorted(found["times"], time, side="right")) - 1
+        if found["low"][at] is None:
+            continue
+        known += 1
+        covered += found["low"][at] <= math.exp(-time) <= found["high"][at]
+        biased += abs(np.mean(durations[observed] > time) - math.exp(-time)) < 0.12
+    assert covered / known > 0.95 - 5 * math.sqrt(0.05 * 0.95 / known)
+    assert biased / known < 0.5
+
+
+def test_survival_without_any_end_has_no_interval():
+    found = survival([3, 4], [False, False])
+    assert found["share"] == [1.0, 1.0]
+    assert found["low"] == [None, None]
+    assert survival_median([], []) == {"median": None, "low": None, "high": None}
+
+
+def test_survival_median_and_its_interval(seed):
+    durations = rng(seed).exponential(size=400).tolist()
+    found = survival_median(durations, [True] * 400)
+    assert found["low"] <= found["median"] <= found["high"]
+    assert abs(found["median"] - math.log(2)) < 5 / math.sqrt(400)
+    assert found["median"] == pytest.approx(np.sort(durations)[199])
+
+
+def test_survival_errors():
+    with pytest.raises(ValueError, match=r"observed has 1 entries; valid is one for each of the 2 durations\."):
+        survival([1, 2], [True])
+    with pytest.raises(ValueError, match=r"durations is empty; valid is at least one draw\."):
+        survival([], [])
+
+
+def test_kept_summary_counts_only_those_that_could_be_followed():
+    onsets = [10, 10, 60, 85, None, 99]
+    losses = [30, None, 80, 90, None, None]
+    found = kept_summary(onsets, losses, watched=100, hold=10, horizon=40)
+    assert found["followed"] == 2  # a loss that begins after layer 91 cannot be seen
+    assert found["lost"] == 1
+    assert (found["lost_low"], found["lost_high"]) == share_interval(1, 2)
+    assert found["durations"] == [20, 81, 20, 5, 0]
+    assert found["ended"] == [True, False, True, True, False]
+
+
+def test_kept_summary_errors():
+    with pytest.raises(ValueError, match=r"return_layers has 0 entries; valid is one for each of the 1 onsets\."):
+        kept_summary([1], [], watched=9, hold=2, horizon=3)
+    with pytest.raises(ValueError, match=r"hold is 0 and horizon is 3; valid is at least 1 layer each\."):
+        kept_summary([1], [None], watched=9, hold=0, horizon=3)

@@ -7,21 +7,21 @@ import numpy as np
 import pytest
 import torch
 
-from bnlib.data import gaussian_batch
+from bnlib.data import digits, gaussian_batch
 from bnlib.ensembles import propagate
+from bnlib.estimates import share_interval
 from bnlib.falsification import (
-    Thresholds,
     Trajectories,
     cell,
-    cell_status,
     details,
+    digits_batch,
     follow,
-    growth_table,
+    layer_cost,
     passages,
+    plan_cell,
     run_cell,
-    status,
-    verdict_at,
 )
+from bnlib.falsification_rules import Thresholds
 from bnlib.layers import Stages
 
 RC_NL, FULL = Stages.parse("RC+NL"), Stages.parse("RC+RS+NL")
@@ -208,152 +208,6 @@ def test_passages_errors():
         passages(np.zeros((3, 1)), 85.0, 0)
 
 
-# --- rules --------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("low", "high", "expected"),
-    [
-        (85.0, 90.0, "holds"),
-        (84.9, 85.0, "undecided"),
-        (84.0, 84.9, "fails"),
-        (None, 90.0, "undecided"),
-        (None, 84.0, "fails"),
-        (86.0, None, "holds"),
-        (None, None, "undecided"),
-    ],
-)
-def test_status(low, high, expected):
-    assert status(low, high, 85.0) == expected
-
-
-def detail(n, width=64, depth=30, angle=(88.0, 89.0), top=(5.0, 6.0)):
-    low, high = angle
-    return {"n": n, "width": width, "depth": depth, "angle_low": low, "angle_high": high} | {
-        "top_low": top[0],
-        "top_high": top[1],
-    }
-
-
-def row(from_n, low=0.97, high=1.1, width=64, depth=30):
-    return {"depth": depth, "width": width, "from_n": from_n, "exponent": (low + high) / 2, "low": low, "high": high}
-
-
-BAD, UNSURE = (60.0, 70.0), (80.0, 88.0)
-CASES = {
-    "everything holds": ([detail(n) for n in (8, 16, 32)], [row(8)], "confirmed", 8),
-    "small batches fail": (
-        [detail(4, angle=BAD), *(detail(n) for n in (8, 16, 32))],
-        [row(4), row(8)],
-        "confirmed under conditions",
-        8,
-    ),
-    "the largest fails": ([detail(8), detail(16), detail(32, angle=BAD)], [row(8)], "refuted", None),
-    "the largest fails at one width only": (
-        [detail(n, width=w) for n in (8, 16) for w in (64, 256)] + [detail(32), detail(32, width=256, angle=BAD)],
-        [row(8), row(8, width=256)],
-        "refuted",
-        None,
-    ),
-    "no single outlier": ([detail(n, top=(1.0, 1.5)) for n in (8, 16, 32)], [row(8)], "refuted", None),
-    "the largest is undecided": ([detail(8), detail(16), detail(32, angle=UNSURE)], [row(8)], "inconclusive", None),
-    "undecided below": (
-        [detail(6, angle=UNSURE), *(detail(n) for n in (8, 16, 32))],
-        [row(6), row(8)],
-        "confirmed under conditions",
-        8,
-    ),
-    "too few batch sizes for growth": ([detail(8), detail(16)], [], "inconclusive", None),
-    "growth slower than linear": ([detail(n) for n in (8, 16, 32)], [row(8, 0.7, 0.95)], "refuted", None),
-    "growth not known well enough": ([detail(n) for n in (8, 16, 32)], [row(8, 0.8, 1.2)], "inconclusive", None),
-    "growth slower than linear at one width": (
-        [detail(n, width=w) for n in (8, 16, 32) for w in (64, 256)],
-        [row(8), row(8, 0.7, 0.95, width=256)],
-        "refuted",
-        None,
-    ),
-    "growth not measured at one width": (
-        [detail(n, width=w) for n in (8, 16, 32) for w in (64, 256)],
-        [row(8)],
-        "inconclusive",
-        None,
-    ),
-    "growth linear from a larger batch size on": (
-        [detail(n) for n in (8, 16, 32, 64)],
-        [row(8, 0.7, 0.95), row(16)],
-        "confirmed under conditions",
-        16,
-    ),
-    "growth perhaps linear from a larger batch size on": (
-        [detail(n) for n in (8, 16, 32, 64)],
-        [row(8, 0.7, 0.95), row(16, 0.8, 1.2)],
-        "inconclusive",
-        None,
-    ),
-    "slow growth where cells fail does not count": (
-        [detail(4, angle=BAD), *(detail(n) for n in (8, 16, 32))],
-        [row(4, 0.5, 0.6), row(8)],
-        "confirmed under conditions",
-        8,
-    ),
-    "a cell in the middle fails": (
-        [detail(8), detail(16, angle=BAD), detail(32), detail(64)],
-        [row(8), row(16)],
-        "inconclusive",
-        None,
-    ),
-    "growth of other sizes and depths does not count": (
-        [detail(n) for n in (8, 16, 32)],
-        [row(8), row(16, 0.5, 0.6), row(8, 0.5, 0.6, depth=10)],
-        "confirmed",
-        8,
-    ),
-    "one batch size": ([detail(8, angle=BAD)], [], "refuted", None),
-    "too few draws": ([detail(8, angle=(None, None), top=(None, None))], [], "inconclusive", None),
-}
-
-
-@pytest.mark.parametrize("case", CASES)
-def test_verdict_at(case):
-    all_details, rows, verdict, from_n = CASES[case]
-    found = verdict_at([*all_details, detail(64, depth=10, angle=BAD)], rows, 30, Thresholds())
-    assert (found["verdict"], found["from_n"]) == (verdict, from_n)
-    assert found["holding"] + found["undecided"] + found["failing"] == len(all_details)
-
-
-def test_verdict_at_refuses_a_depth_without_cells():
-    with pytest.raises(ValueError, match=r"depth is 99; valid is a depth for which there are cells\."):
-        verdict_at([detail(8)], [], 99, Thresholds())
-
-
-def test_cell_status_is_the_worse_of_the_two_rules():
-    assert cell_status(detail(8), Thresholds()) == "holds"
-    assert cell_status(detail(8, angle=UNSURE), Thresholds()) == "undecided"
-    assert cell_status(detail(8, angle=UNSURE, top=(1.0, 1.5)), Thresholds()) == "fails"
-
-
-def test_growth_table_fits_every_tail_of_at_least_three():
-    parts = {
-        (n, width): {"norm_ratios": {"30": [width * n**1.5] * 5}} for n in (4, 8, 16, 32, 64) for width in (16, 32)
-    }
-    rows = growth_table(parts, 30, generator=np.random.default_rng(0))
-    assert [(r["width"], r["from_n"]) for r in rows] == [(w, n) for w in (16, 32) for n in (4, 8, 16)]
-    assert all(r["exponent"] == pytest.approx(1.5) for r in rows)
-
-
-@pytest.mark.parametrize(
-    ("bad", "message"),
-    [
-        ({"angle_deg": 0.0}, r"angle_deg is 0\.0; valid is an angle between 0 and 180 degrees\."),
-        ({"hold": 0}, r"hold is 0; valid is a whole number of layers, at least 1\."),
-        ({"hold": True}, r"hold is True; valid is a whole number"),
-    ],
-)
-def test_thresholds_refuse(bad, message):
-    with pytest.raises(ValueError, match=message):
-        Thresholds(**bad)
-
-
 @pytest.mark.gpu
 def test_a_gpu_gives_the_same_medians():
     if not torch.cuda.is_available():
@@ -368,3 +222,79 @@ def test_a_gpu_gives_the_same_medians():
     for name in ("angle", "ratio", "top"):
         assert found["cpu"][f"{name}_low"] <= found["cuda"][f"{name}_high"]
         assert found["cuda"][f"{name}_low"] <= found["cpu"][f"{name}_high"]
+
+
+# --- plans, digits, counts ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("n", [2, 16, 128])
+@pytest.mark.parametrize("width", [64, 4096])
+@pytest.mark.parametrize("budget", [1e8, 7e10, 1e15])
+def test_a_plan_stays_within_its_budget_or_is_the_least_that_was_asked_for(n, width, budget):
+    plan = plan_cell(n, width, [200, 10, 30, 100], draws=(24, 64), budget=budget, reach=30)
+    spent = plan.draws * plan.depths[-1] * layer_cost(n, width)
+    assert 24 <= plan.draws <= 64
+    assert plan.depths == (10, 30, 100, 200)[: len(plan.depths)]
+    assert 30 in plan.depths
+    if plan.depths[-1] > 30:
+        assert spent <= budget
+    if len(plan.depths) < 4:
+        following = (10, 30, 100, 200)[len(plan.depths)]
+        assert 24 * following * layer_cost(n, width) > budget
+
+
+def test_plan_errors():
+    with pytest.raises(ValueError, match=r"depths is \[\]; valid is at least one depth"):
+        plan_cell(8, 64, [], draws=(24, 64), budget=1e9, reach=30)
+    with pytest.raises(ValueError, match=r"budget is 1\.0; valid is at least 1\.33e\+07 at n = 8, width 64\."):
+        plan_cell(8, 64, [10], draws=(24, 64), budget=1.0, reach=0)
+
+
+def test_digits_batches_have_different_digits(seed):
+    x = digits_batch(40, 5, generator=torch_generator(seed))
+    assert x.shape == (5, 40, 64)
+    for batch in x:
+        assert len(torch.unique(batch, dim=0)) >= 39  # the data set itself may repeat an image
+    assert not torch.equal(x[0], x[1])
+    with pytest.raises(ValueError, match=r"n is 1 and draws is 5; valid is 2 <= n <= 1797"):
+        digits_batch(1, 5, generator=torch_generator(seed))
+
+
+def test_digits_are_drawn_uniformly(seed):
+    features = digits().features
+    marked = features[:898]
+    x = digits_batch(10, 400, generator=torch_generator(seed)).reshape(-1, 64)
+    hits = int((torch.cdist(x, marked).amin(dim=1) == 0).sum())
+    share, draws = 898 / 1797, 4000
+    assert abs(hits - draws * share) < 5 * math.sqrt(draws * share * (1 - share))
+    assert abs(hits - draws * 0.4) > 5 * math.sqrt(draws * 0.4 * 0.6)
+
+
+def test_run_cell_on_digits_says_so_and_refuses_other_data(seed, unchecked):
+    found = run_cell(6, 16, [3], 7, RC_NL, thresholds=Thresholds(), generator=torch_generator(seed), data="digits")
+    assert (found["cells"][0]["data"], found["cells"][0]["stages"]) == ("digits", "RC+NL")
+    assert list(found["cells"][0])[: len(CELL_KEYS)] == CELL_KEYS
+    assert found["watched"] == 3
+    with pytest.raises(ValueError, match=r"data is 'faces'; valid is \"gaussian\" or \"digits\"\."):
+        run_cell(6, 16, [3], 7, RC_NL, thresholds=Thresholds(), generator=torch_generator(seed), data="faces")
+
+
+def test_details_count_the_draws_in_which_both_rules_hold():
+    found = details(trajectories([79.0, 81.0, 86.0, 89.0, math.nan], top=[3.0, 1.5, 3.0, 1.9, 3.0]), 8, 64, 1)
+    assert found["joint"] == {"80": 1, "85": 1, "88": 0}
+    assert (found["draws"], found["share"]) == (5, 0.2)
+    assert (found["share_low"], found["share_high"]) == share_interval(1, 5)
+    asked = details(trajectories([79.0, 86.0], top=[3.0, 3.0]), 8, 64, 1, Thresholds(angle_deg=75.5))
+    assert asked["joint"]["75.5"] == 2
+    assert asked["share"] == 1.0
+
+
+def test_return_layers_are_where_the_loss_begins(seed):
+    generator = np.random.default_rng(seed)
+    angles = np.cumsum(generator.standard_normal((60, 40)), axis=0) + 85
+    found = passages(angles, 85.0, 3)
+    assert np.array_equal(found.return_layer > 0, found.returned)
+    for draw in np.flatnonzero(found.returned):
+        layer = found.return_layer[draw]
+        assert layer > found.onset[draw]
+        assert (angles[layer - 1 : layer + 2, draw] <= 85).all()

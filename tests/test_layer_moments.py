@@ -5,7 +5,7 @@ import math
 import pytest
 import torch
 
-from bnlib import cluster_growth, invariant_geometry, layer_moments
+from bnlib import cluster_growth, collapsed_cluster, invariant_geometry, layer_moments
 
 DRAWS = 20_000
 
@@ -91,6 +91,61 @@ def test_cluster_growth_leaves_out_layers_of_one_sign(generator):
     assert abs(kept - 3 * draws / 4) > 5 * error  # would be the count without the second condition
 
 
+@pytest.mark.parametrize(("n", "width"), [(2, 3), (3, 2), (8, 6)])
+def test_collapsed_path(n, width, generator):
+    depth, draws = 6, 3000
+    variance = 2 * float(invariant_geometry.alpha_invariance(n))
+    path = layer_moments.sample_collapsed_path(
+        definition(n, width), depth, draws, generator=generator, weight_variance=variance
+    )
+    assert path.tied.all()
+    assert path.largest_inner < 1e-12
+    step = collapsed_cluster.scale_step(n, width, variance)
+    moment = layer_moments.sampled_moment(path.log_step.flatten())
+    assert abs(moment.mean - step.mean) < 5 * moment.standard_error
+    assert abs(moment.mean) > 5 * moment.standard_error  # the expected square is kept, the log is not
+    squares = layer_moments.sampled_moment((path.log_step - step.mean).flatten() ** 2)
+    assert abs(squares.mean - step.variance) < 5 * squares.standard_error
+    mixed = path.log_ratio.isfinite()
+    share = 1 - 2.0 ** (1 - width)
+    assert abs(mixed.double().mean().item() - share) < 5 * math.sqrt(share * (1 - share) / mixed.numel())
+    centered = path.log_ratio[mixed] - math.log(n - 1)
+    assert abs(layer_moments.sampled_moment(centered).mean) < 5 * layer_moments.sampled_moment(centered).standard_error
+    squares = layer_moments.sampled_moment(centered**2)
+    assert abs(squares.mean - collapsed_cluster.log_ratio_variance(width)) < 5 * squares.standard_error
+    assert abs(squares.mean - collapsed_cluster.log_ratio_variance(width + 2)) > 5 * squares.standard_error
+
+
+@pytest.mark.parametrize("angle", [0.0, 1.0, math.pi / 2])
+@pytest.mark.parametrize(("n", "width"), [(3, 3), (8, 6)])
+def test_small_differences_grow_at_the_same_rate_in_every_direction(n, width, angle, generator):
+    logs = layer_moments.sample_small_differences(n, width, 4, 10_000, generator=generator, start_angle=angle)
+    for layer in logs:
+        moment = layer_moments.sampled_moment(layer)
+        assert abs(moment.mean - cluster_growth.growth_rate(n, width)) < 5 * moment.standard_error
+    pooled = layer_moments.sampled_moment(logs.flatten())
+    assert abs(pooled.mean - cluster_growth.growth_rate(n)) > 5 * pooled.standard_error
+
+
+def test_small_differences_are_what_a_real_layer_does(generator):
+    """The linear rule against a network of dense weights, for a cluster open by 1e-9 in a chosen direction."""
+    n, width, size = 4, 5, 1e-9
+    x = definition(n, width)
+    e = x[0] - x[1]
+    direction = torch.randn(width, generator=generator, dtype=x.dtype)
+    opened = x.clone()
+    opened[1] += size * direction
+    opened[2] -= size * direction
+    w = torch.randn(width, width, generator=generator, dtype=x.dtype)
+    h = opened @ w
+    y = torch.relu(h - h.mean(dim=0))
+    z = e @ w
+    expected = torch.where(z < 0, direction @ w, 0.0)
+    torch.testing.assert_close((y[1] - y[2]) / (2 * size), expected, rtol=1e-5, atol=1e-5)
+    across = torch.where(z < 0, z, (n - 1) * z) / n
+    torch.testing.assert_close(y[0] - y[3], across, rtol=1e-5, atol=1e-5)
+
+
 def test_chunks_make_no_difference(monkeypatch):
     x = definition(3, 2)
     monkeypatch.setattr(layer_moments, "_BLOCK_ENTRIES", 60)  # ten draws at a time
@@ -120,6 +175,26 @@ def test_quiet_neurons():
         (
             lambda g: layer_moments.sample_cluster_growth(definition(4, 4), 3, 5, generator=g),
             "x must have different rows 1 and 2, got two equal samples.",
+        ),
+        (
+            lambda g: layer_moments.sample_collapsed_path(torch.eye(3), 2, 2, generator=g),
+            "x must hold one odd sample, first, and others that are equal to each other, got another batch.",
+        ),
+        (
+            lambda g: layer_moments.sample_collapsed_path(definition(3, 3), 0, 2, generator=g),
+            "depth must be a whole number of at least 1, got 0.",
+        ),
+        (
+            lambda g: layer_moments.sample_collapsed_path(definition(3, 3), 1, 2, generator=g, weight_variance=0.0),
+            "weight_variance must be positive and finite, got 0.0.",
+        ),
+        (
+            lambda g: layer_moments.sample_small_differences(2, 3, 1, 2, generator=g),
+            "n must be a whole number of at least 3, got 2.",
+        ),
+        (
+            lambda g: layer_moments.sample_small_differences(3, 3, 1, 2, generator=g, start_angle=4.0),
+            "start_angle must be between 0 and pi radians, got 4.0.",
         ),
         (
             lambda g: layer_moments.quiet_neuron_share(torch.eye(2), -1.0),

@@ -7,7 +7,8 @@ import torch
 
 from bnlib.layers import Stages, apply_stages, check_batch, recenter, relu, rescale
 
-ALL_NAMES = ["none", "NL", "RC", "RMS", "STD", "RC+NL", "RC+RS", "RMS+NL", "STD+NL", "RC+RS+NL"]
+AFTER_NAMES = ["NL+RC", "NL+RMS", "NL+STD", "NL+RC+RS"]
+ALL_NAMES = ["none", "NL", "RC", "RMS", "STD", "RC+NL", "RC+RS", "RMS+NL", "STD+NL", "RC+RS+NL", *AFTER_NAMES]
 
 
 def batch(generator, *shape, scale=1.0, shift=0.0):
@@ -24,16 +25,19 @@ def batch_norm(d, dtype=torch.float64):
 def naive_column(column, stages):
     """The stages on one neuron's list of values, in plain arithmetic."""
     n = len(column)
+    if stages.norm_after:
+        column = [max(v, 0.0) for v in column]
     mean = math.fsum(column) / n
     values = [v - mean for v in column] if stages.recentering else list(column)
     if stages.rescaling == "rms":
         scale = math.sqrt(math.fsum(v * v for v in values) / n)
-        values = [v / scale for v in values]
+        values = [v / scale if scale else 0.0 for v in values]
     if stages.rescaling == "std":
         mean = math.fsum(values) / n
         scale = math.sqrt(math.fsum((v - mean) ** 2 for v in values) / n)
-        values = [v / scale for v in values]
-    return [max(v, 0.0) for v in values] if stages.nonlinearity == "relu" else values
+        values = [v / scale if scale else 0.0 for v in values]
+    last = stages.nonlinearity == "relu" and not stages.norm_after
+    return [max(v, 0.0) for v in values] if last else values
 
 
 @pytest.mark.parametrize("name", ALL_NAMES)
@@ -166,6 +170,9 @@ def test_names_survive_a_round_trip(name):
 def test_parse_reads_variants():
     assert Stages.parse("") == Stages.parse("none") == Stages()
     assert Stages.parse(" rc + nl ") == Stages(True, "none", "relu")
+    assert Stages.parse("NL") == Stages(False, "none", "relu")  # one side empty: no order to speak of
+    assert Stages.parse("NL+RC") == Stages(True, "none", "relu", norm_after=True) != Stages.parse("RC+NL")
+    assert Stages.parse("NL+RC+RMS") == Stages.parse("NL+RC+STD") == Stages.parse("NL+RC+RS")
     assert Stages.parse("RC+RMS") == Stages.parse("RC+STD") == Stages.parse("RC+RS")
 
 
@@ -173,7 +180,10 @@ def test_parse_reads_variants():
     ("text", "message"),
     [
         ("RC+BN", r"stages contain 'BN' in 'RC\+BN'; valid are RC, RS, RMS, STD and NL\."),
-        ("NL+RC", "must name each stage once, in the order RC, RS, NL"),
+        ("RC+NL+RS", "must name each stage once, in the order RC, RS, NL or NL, RC, RS"),
+        ("NL+RS", "without RC choose RMS"),
+        ("NL+RC+NL", "must name each stage once"),
+        ("NL+RS+RC", "must name each stage once"),
         ("RC+RC", "must name each stage once"),
         ("RMS+STD", "must name each stage once"),
         ("RS+NL", "without RC choose RMS"),
@@ -189,6 +199,11 @@ def test_stages_refuse_unknown_values(unchecked):
         Stages(False, "l1", "relu")
     with pytest.raises(ValueError, match='nonlinearity must be "identity" or "relu", not \'tanh\''):
         Stages(False, "none", "tanh")
+    for empty in ((True, "none", "identity"), (False, "none", "relu")):
+        with pytest.raises(
+            ValueError, match="norm_after needs a non-linearity and a normalization whose order it says"
+        ):
+            Stages(*empty, norm_after=True)
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,9 @@ import math
 import pytest
 import torch
 
+from bnlib.estimates import share_interval
 from bnlib.falsification import Thresholds
-from bnlib.outlier_identity import identity, pair_agreement
+from bnlib.outlier_identity import dose_response, identity, pair_agreement
 
 
 def test_pair_agreement_agrees_with_counting_pairs(seed):
@@ -78,7 +79,7 @@ def test_identity_without_an_outlier_says_so(seed):
 @pytest.mark.parametrize(
     ("kind", "changes", "message"),
     [
-        ("cauchy", {}, r"kind is 'cauchy'; valid is \"gaussian\", \"symmetric\" or \"line\"\."),
+        ("cauchy", {}, r"kind is 'cauchy'; valid is \"gaussian\", \"symmetric\", \"line\" or \"digits\"\."),
         ("line", {"n": 2}, r"n is 2; valid is a batch size of at least 3\."),
         ("line", {"redraws": 1}, r"batches is 8 and redraws is 1; valid is at least 2 of each\."),
     ],
@@ -86,3 +87,49 @@ def test_identity_without_an_outlier_says_so(seed):
 def test_identity_refuses(kind, changes, message):
     with pytest.raises(ValueError, match=message):
         run(kind, 0, **changes)
+
+
+# --- length alone -------------------------------------------------------------------------------------------------
+
+
+def test_length_alone_is_chance_at_one_and_decides_at_four(seed):
+    found = dose_response(
+        12,
+        24,
+        80,
+        [1.0, 4.0],
+        networks=200,
+        thresholds=Thresholds(),
+        generator=torch.Generator().manual_seed(seed),
+    )
+    at_one, at_four = found
+    error = math.sqrt(at_one["with_outlier"] * (1 / 12) * (11 / 12))
+    assert abs(at_one["hits"] - at_one["with_outlier"] / 12) < 5 * error
+    assert abs(at_four["hits"] - at_four["with_outlier"] / 12) > 5 * error
+    assert (at_one["low"], at_one["high"]) == share_interval(at_one["hits"], at_one["with_outlier"])
+
+
+def test_length_without_any_outlier_says_so(seed):
+    found = dose_response(
+        12, 24, 1, [1.0], networks=5, thresholds=Thresholds(), generator=torch.Generator().manual_seed(seed)
+    )
+    assert (found[0]["with_outlier"], found[0]["share"], found[0]["low"]) == (0, None, None)
+
+
+@pytest.mark.parametrize(
+    ("n", "factors", "message"),
+    [
+        (2, [1.0], r"n is 2 and networks is 5; valid is n >= 3 with at least 1 network\."),
+        (8, [], r"factors is \[\]; valid is at least one, all positive\."),
+        (8, [1.0, 0.0], r"factors is \[1\.0, 0\.0\]; valid is at least one, all positive\."),
+    ],
+)
+def test_dose_response_refuses(n, factors, message):
+    with pytest.raises(ValueError, match=message):
+        dose_response(n, 8, 3, factors, networks=5, thresholds=Thresholds(), generator=torch.Generator().manual_seed(0))
+
+
+def test_identity_on_digits_knows_the_longest_sample(seed):
+    found = run("digits", seed, batches=4, redraws=10)
+    assert 0 <= found["share_longest"] <= 1
+    assert found["share_extreme"] is None

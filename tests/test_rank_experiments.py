@@ -7,12 +7,18 @@ import torch
 from bnlib.collinear import attainable_rank
 from bnlib.rank_experiments import (
     WaitingTimes,
+    accuracy_summary,
     attained_ranks,
+    cone_batch,
     degenerate_batch,
+    finite_or_none,
     fixed_batch_times,
     gaussian_waiting_times,
+    lifted_batches,
+    log_log_slope,
     mean_and_error,
     mean_rank_curve,
+    near_collinear_cells,
     share_interval,
 )
 
@@ -132,3 +138,43 @@ def test_attained_ranks_agree(generator):
 def test_bad_arguments_are_refused(call, message, generator):
     with pytest.raises(ValueError, match=message):
         call(generator)
+
+
+def test_narrow_cone_needs_as_many_neurons_as_one_over_its_opening(generator):
+    cells = near_collinear_cells(5, 2, [0.01, 0.001], 100, generator=generator)
+    slope, error = log_log_slope(cells)
+    assert abs(slope + 1) < 5 * error + 0.05
+    assert abs(slope + 0.5) > 5 * error
+    for cell in cells:
+        assert 1 / cell["gamma_upper"] < cell["mean"] + 5 * cell["standard_error"]
+        assert cell["mean"] - 5 * cell["standard_error"] < 5 / cell["gamma_lower"]
+
+
+def test_independent_samples_do_not_mind_a_narrow_cone(generator):
+    for cell in near_collinear_cells(3, 3, [1.0, 1e-4], 300, generator=generator):
+        assert cell["gamma_lower"] == 0.5
+        assert cell["mean"] - 5 * cell["standard_error"] < 6
+
+
+def test_lifted_batches_by_hand(generator):
+    x = torch.randn(40, 3, generator=generator, dtype=torch.float64)
+    x[:, 2] = 0
+    found = lifted_batches(x, 5, 8, 60, generator=generator)
+    assert found["input_rank_max"] == 2
+    assert found["largest"] >= found["mean"] >= 5
+    assert found["share_lower"] <= found["share_full"] <= found["share_upper"]
+    assert lifted_batches(x, 5, found["largest"] * 1000, 60, generator=generator)["share_full"] == 1.0
+
+
+def test_accuracy_summary_by_hand():
+    found = accuracy_summary([1.0, 0.5, None], "test")
+    assert found["test_mean"] == 0.5
+    assert found["test_error"] == pytest.approx(np.std([1.0, 0.5, 0.0], ddof=1) / np.sqrt(3))
+    assert (found["test_min"], found["test_max"]) == (0.0, 1.0)
+    assert accuracy_summary([0.7], "test")["test_error"] is None
+    assert finite_or_none(float("inf")) is None
+
+
+def test_opening_must_be_positive(unchecked):
+    with pytest.raises(ValueError, match="opening must be positive, got 0"):
+        cone_batch(torch.eye(2), 0.0)

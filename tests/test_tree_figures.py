@@ -34,3 +34,33 @@ def test_pictures_hold_a_mark_for_each_neuron(batch):
     span = float(max(map(Fraction, batch)) - min(map(Fraction, batch)))
     assert sum(widths) == pytest.approx(span, rel=1e-12)
     figures.close(figure)
+
+
+def test_curves_have_their_numbers():
+    from bnlib import tree, tree_survey
+
+    figure, axes = figures.new_figure(rows=2)
+    tree_figures.draw_energies(axes[0, 0], [0, 1, 4, 6], 12)
+    shares, rest = tree.energy_shares(tree.grow([0, 1, 4, 6], 12))
+    drawn = [line.get_ydata()[-1] for line in axes[0, 0].get_lines()]
+    np.testing.assert_allclose(drawn, [*shares, rest])
+    assert [text.get_text() for text in axes[0, 0].get_legend().get_texts()][:3] == ["3 above", "2 above", "1 above"]
+    figures.close(figure)
+    figure, axes = figures.new_figure(rows=2)
+    tree_figures.draw_limit(axes[0, 0], axes[1, 0], [0, 1, 4, 6], 30)
+    assert axes[0, 0].get_lines()[0].get_ydata()[-1] == tree.geometry(tree.grow([0, 1, 4, 6], 30)).norm_max
+    assert axes[1, 0].get_lines()[1].get_ydata()[0] == tree.limit([0, 1, 4, 6]).geometry.gap
+    figures.close(figure)
+    rows = tree_survey.survey([5, 6], 1, rng=np.random.default_rng(0))
+    figure, axes = figures.new_figure()
+    tree_figures.draw_survey(axes[0, 0], rows, "larger", tree_survey.KINDS, [0.1, 0.2])
+    assert axes[0, 0].get_lines()[-1].get_ydata().tolist() == [0.1, 0.2]
+    assert axes[0, 0].get_lines()[0].get_ydata()[0] == rows[0]["ratio_larger"]
+    figures.close(figure)
+
+
+def test_batches_without_interior_can_be_drawn():
+    figure, axes = figures.new_figure(rows=2)
+    tree_figures.draw_energies(axes[0, 0], [0, 1], 3)
+    tree_figures.draw_limit(axes[0, 0], axes[1, 0], [0, 1], 3)
+    figures.close(figure)
