@@ -13,7 +13,7 @@ PORT ?= 8000
 BIN := .venv/bin
 RUN := $(BIN)/python -m
 
-.PHONY: help setup book test smoke notebook serve bench pair lint lock browser clean look
+.PHONY: help setup book test smoke notebook proof serve bench pair lint lock browser clean look
 
 help: ## this list
 	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
@@ -60,6 +60,14 @@ lint: setup ## style, documentation rules, notebooks in step with their scripts
 notebook: setup ## one chapter, as in: make notebook NB=04_simplified_tree PRESET=paper DEVICE=cuda
 	@test -n "$(NB)" || { echo "notebook: name one, as in NB=04_simplified_tree"; exit 1; }
 	@$(RUN) tools.execute $(NB) --preset $(PRESET) --device $(DEVICE) --seed $(SEED) --results build/$(PRESET)/results --executed build/$(PRESET)/executed
+
+proof: setup ## check the certificate of Theorem 14' (chapter 7); with REPROVE=1 prove it again first, and compare
+ifdef REPROVE
+	@mkdir -p build
+	@$(RUN) bnlib.proof --output build/theorem_14.json
+	@cmp build/theorem_14.json results/proof/theorem_14.json && echo "The certificate came out the same, byte for byte."
+endif
+	@$(RUN) bnlib.proof_check results/proof/theorem_14.json
 
 pair: setup ## make the notebooks from their scripts
 	@$(RUN) tools.pair

@@ -4,6 +4,7 @@ python -m tools.stage --results build/results --executed build/executed --site b
 """
 
 import argparse
+import ast
 import base64
 import html
 import importlib.util
@@ -21,7 +22,8 @@ import yaml
 from bnlib.criteria import VERDICTS
 from bnlib.records import CLAIMS_LINK, RecordError, load_claims, read_results, told
 from tools.checks import check_claims, check_executed, check_pair, read_notebook
-from tools.paths import BOOK, ROOT, Refusal, notebook_names
+from tools.execute import imported_modules
+from tools.paths import BOOK, NOTEBOOKS, ROOT, Refusal, notebook_names
 
 SOURCES = {
     "paper": "the paper",
@@ -251,6 +253,26 @@ def presets_text() -> str:
     return "\n".join(lines)
 
 
+def modules_text() -> str:
+    """Every module of the library with its first line, sorted by the chapters that compute with it."""
+    users: dict[Path, list[int]] = {path: [] for path in sorted((ROOT / "bnlib").glob("[!_]*.py"))}
+    for name in notebook_names():
+        for path in imported_modules((NOTEBOOKS / f"{name}.py").read_text()):
+            if path in users:
+                users[path].append(int(name[:2]))
+
+    def order(path: Path) -> tuple[bool, list[int], str]:
+        return len(users[path]) > 3, users[path] or [99], path.stem
+
+    lines = ["| chapters | module | what it holds |", "|---|---|---|"]
+    for path in sorted(users, key=order):
+        numbers = users[path]
+        told = "many" if len(numbers) > 3 else ", ".join(str(number) for number in numbers) or "–"
+        first = (ast.get_docstring(ast.parse(path.read_text())) or "").splitlines()[0].replace("|", "\\|")
+        lines.append(f"| {told} | `{path.stem}` | {first} |")
+    return "\n".join(lines)
+
+
 def fill(text: str, records: dict[str, dict[str, Any]], page: str) -> str:
     """Replace `{{ name }}` in a prose page by what is computed for it.
 
@@ -260,6 +282,7 @@ def fill(text: str, records: dict[str, dict[str, Any]], page: str) -> str:
     makers = {
         "run_table": lambda: run_table(records),
         "presets": presets_text,
+        "modules": modules_text,
         "verdict_counts": lambda: verdict_counts(verdict_rows(load_claims(), records)),
     }
 

@@ -13,6 +13,7 @@ from tools.stage import (
     figure_bytes,
     fill,
     gather,
+    modules_text,
     point_to_claims_page,
     verdict_page,
     verdict_rows,
@@ -73,6 +74,14 @@ def test_a_page_that_asks_for_nothing_known_is_refused():
     assert fill("a {{ run_table }} b", {}, "x.md").startswith("a | chapter")
     with pytest.raises(Refusal, match=r"book/x.md asks for gone"):
         fill("{{ gone }}", {}, "x.md")
+
+
+def test_the_module_table_lists_every_module_once():
+    table = modules_text()
+    for path in (ROOT / "bnlib").glob("[!_]*.py"):
+        assert table.count(f"| `{path.stem}` |") == 1
+    assert "| many | `records` |" in table
+    assert "| 4 | `tree_forest` |" in table
 
 
 CLAIM = {
