@@ -182,8 +182,8 @@ def _kernel_slope(c: float, phi: Homogeneous) -> float:
 def homogeneous_fixed_point(phi: Homogeneous, n: int | float) -> SymmetricFixedPoint:
     """BSB1 in closed form: diagonal K J_phi(1), off-diagonal K J_phi(-1/(n-1)).
 
-    K = (n-1)^alpha Gamma(alpha+1/2) Gamma((n-1)/2) / (2 sqrt(pi) Gamma((n-1)/2 + alpha)), since the mean of chi^(2 alpha)
-    with n - 1 degrees of freedom divides the Gaussian average.
+    K = (n-1)^alpha Gamma(alpha+1/2) Gamma((n-1)/2) / (2 sqrt(pi) Gamma((n-1)/2 + alpha)), since the mean of
+    chi^(2 alpha) with n - 1 degrees of freedom divides the Gaussian average.
 
     Args:
         phi: activation.

@@ -117,7 +117,9 @@ def homogeneous_transform(covariance: Float[np.ndarray, "n n"], phi: Homogeneous
     values, vectors = np.linalg.eigh((k + k.T) / 2)
     top = values[-1]
     if values[0] < -1e-9 * max(top, 1e-300):
-        raise ValueError(f"covariance must be positive semi-definite, got the eigenvalue {values[0]:.3g} when centered.")
+        raise ValueError(
+            f"covariance must be positive semi-definite, got the eigenvalue {values[0]:.3g} when centered."
+        )
     counted = values > _RANK * top
     if top <= _RANK * np.abs(s).max() or counted.sum() < 2:
         raise ValueError("covariance must have rank at least 2 after centering, got a lower one.")

@@ -12,14 +12,15 @@ u = (x_i.x_i - x_i.x_j)/|x_1 - mean of the others|^2 = m (m^2 - p^2) / ((m - 1) 
     F(p) = (n/m)^2 p^2 h(c) - p^2 + 2 p J(-p/m) - (1 + (m - 1) J(c))/m
 
 has the sign of (next u)/u - 1: a state is a fixed ray where F = 0, and attracts within the class where F' > 0.
-Enclosures rest on ball arithmetic and on three monotonicities: J, h and -kappa, kappa = (J - c)/(1 - c)^(3/2), increase
-with c. Chapter 7 proves them, and that the conditions tested here give the theorem.
+Enclosures rest on ball arithmetic and on monotonicities: J, its slope J', h and -kappa, kappa = (J - c)/(1 - c)^(3/2),
+increase with c, and asin(x)/x with x. Chapter 7 proves them, and that the conditions tested here give the theorem.
 
 Run: `python -m bnlib.proof_check results/proof/theorem_14.json` (exit status 0 or 1).
 """
 
 import argparse
 import json
+import math
 import sys
 import time
 from collections.abc import Callable, Iterable, Sequence
@@ -31,7 +32,16 @@ from flint import arb, ctx
 
 from bnlib.proof_check_enclosures import BITS, ball, relu_cosine, secant, slope
 from bnlib.proof_check_larger import AllLarger, check_larger
-from bnlib.proof_check_reading import CertificateError, Interval, exact, field, interval, require
+from bnlib.proof_check_reading import (
+    CertificateError,
+    Interval,
+    exact,
+    field,
+    interval,
+    only_fields,
+    require,
+    unrepeated,
+)
 
 SCHEMA = "bnlib theorem-14 certificate 1"
 STATEMENT = (
@@ -210,6 +220,9 @@ def _root(entry: object, box: Interval, m: int, where: str) -> Root:
         change = _signed(before, low, low, m, False, 0) and _signed(after, high, high, m, False, 0)
         require(change, f"{where}: F does not change its sign between the ends of the root's enclosure.")
     growth, multiplier, block, pairs = _blocks(point, m)
+    read = ("name", "norm_ratio", "multiplier", "growth", "standard")
+    read += () if pairs is None else ("pairs",)
+    only_fields(entry, read if name == "separatrix" else (*read, "spectral_radius"), where)
     claims = {key: interval(field(entry, key, list, where), f"{where}, {key}") for key in ("multiplier", "growth")}
     _inside(multiplier, claims["multiplier"], f"{where}, multiplier")
     _inside(growth, claims["growth"], f"{where}, growth")
@@ -259,6 +272,7 @@ def check_single(entry: object, n: int) -> BatchSize:
 def _check_single(entry: object, n: int) -> BatchSize:
     where = f"n = {n}"
     require(field(entry, "n", int, where) == n, f"{where}: the entry is for n = {entry['n']} instead.")
+    only_fields(entry, ("n", "boxes", "roots"), where)
     m, edge, roots = n - 1, Fraction(0), []
     boxes, claimed = field(entry, "boxes", list, where), field(entry, "roots", list, where)
     require(len(boxes) >= 3, f"{where}: fewer than three boxes cannot cover the line.")
@@ -314,6 +328,7 @@ def check(certificate: object) -> Verified:
     require(schema == SCHEMA, f"The certificate's schema must be '{SCHEMA}', got {schema!r}.")
     statement = field(certificate, "statement", str, "The certificate")
     require(statement == STATEMENT, "The certificate's statement is not the theorem that this checker verifies.")
+    only_fields(certificate, ("schema", "statement", "single", "larger"), "The certificate")
     single = field(certificate, "single", list, "The certificate")
     sizes = range(3, LAST_SINGLE + 1)
     whole = len(single) == len(sizes)
@@ -343,7 +358,7 @@ def check_file(path: Path | str) -> Verified:
     except (OSError, UnicodeDecodeError) as error:
         raise CertificateError(f"The certificate {path} cannot be read: {error}.") from None
     try:
-        certificate = json.loads(text, parse_constant=_no_constant)
+        certificate = json.loads(text, parse_constant=_no_constant, object_pairs_hook=unrepeated)
     except CertificateError:
         raise
     except (ValueError, RecursionError) as error:
@@ -351,18 +366,26 @@ def check_file(path: Path | str) -> Verified:
     return check(certificate)
 
 
+def _shown(bound: Fraction, digits: int, down: bool = False) -> str:
+    """A bound as a decimal, rounded away from what it bounds: up, or down for a lower bound."""
+    scaled = bound * 10**digits
+    whole = math.floor(scaled) if down else math.ceil(scaled)
+    text = f"{abs(whole) // 10**digits}.{abs(whole) % 10**digits:0{digits}d}"
+    return f"-{text}" if whole < 0 else text
+
+
 def summary(verified: Verified) -> str:
     """A few lines on what was verified, for a terminal."""
     outliers = [(case.n, root) for case in verified.single for root in case.roots if root.name == "outlier"]
     n, worst = max(outliers, key=lambda pair: pair[1].radius)
     larger = verified.larger
-    low, high = (float(end) for end in larger.deficit)
+    low, high = _shown(larger.deficit[0], 3, down=True), _shown(larger.deficit[1], 3)
     lines = [
         f"n = 3 to {LAST_SINGLE}: all fixed points of the class on the whole line are enclosed. An outlier state",
         f"  exists from n = {outliers[0][0]} on; it is the only one, and its spectral radius in all directions is",
-        f"  at most {float(worst.radius):.6f} (at n = {n}).",
-        f"n >= {larger.first}: exactly one outlier state, of norm ratio sqrt((n-1)^2 - z^2) with z from {low:.3f} to",
-        f"  {high:.3f}, and of spectral radius at most 1 - {float(larger.gap):g}/(n - 1).",
+        f"  at most {_shown(worst.radius, 6)} (at n = {n}).",
+        f"n >= {larger.first}: exactly one outlier state, of norm ratio sqrt((n-1)^2 - z^2) with z from {low} to",
+        f"  {high}, and of spectral radius at most 1 - {_shown(larger.gap, 4, down=True)}/(n - 1).",
     ]
     return "\n".join(lines)
 

@@ -13,7 +13,7 @@ from fractions import Fraction
 from flint import arb, ctx
 
 from bnlib.proof_check_enclosures import BITS, ball, kappa, kappa_at, relu_cosine, secant, slope
-from bnlib.proof_check_reading import Interval, exact, field, numbers, require
+from bnlib.proof_check_reading import Interval, exact, field, numbers, only_fields, require
 
 
 @dataclass(frozen=True)
@@ -33,6 +33,9 @@ class AllLarger:
     deficit: Interval
     gap: Fraction
     ratio_split: Fraction
+
+
+FIELDS = ("first_n", "ratio_split", "deficit_split", "gap", "middle_by_ratio", "middle_by_deficit", "outlier")
 
 
 def _covers(boxes: Sequence[list[Fraction]], width: Fraction, height: Fraction) -> bool:
@@ -169,6 +172,7 @@ def check_larger(entry: object, last_single: int) -> AllLarger:
 
 def _check_larger(entry: object, last_single: int) -> AllLarger:
     where = f"n >= {last_single + 1}"
+    only_fields(entry, FIELDS, where)
     first = field(entry, "first_n", int, where)
     require(first == last_single + 1, f"{where}: the uniform part must begin at n = {last_single + 1}, got {first}.")
     names = ("ratio_split", "deficit_split", "gap")

@@ -36,6 +36,28 @@ def field(entry: object, name: str, kind: type, where: str):
     return value
 
 
+def only_fields(entry: object, names: tuple[str, ...], where: str) -> None:
+    """Refuse an entry with a field that the checker does not read: a reader would take it for verified.
+
+    Example:
+        >>> only_fields({"n": 7}, ("n", "boxes"), "n = 7")
+    """
+    extra = sorted(str(name) for name in entry if name not in names) if isinstance(entry, dict) else []
+    require(not extra, f"{where}: the field {extra[0]!r} is not one that the checker verifies." if extra else "")
+
+
+def unrepeated(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    """The fields of one JSON object, each of which may stand only once.
+
+    Example:
+        >>> unrepeated([("n", 7)])
+        {'n': 7}
+    """
+    fields = dict(pairs)
+    require(len(fields) == len(pairs), f"The certificate repeats a field in one entry, among {sorted(fields)[:3]}.")
+    return fields
+
+
 def exact(text: object, where: str) -> Fraction:
     """An exact number from its text.
 

@@ -33,6 +33,11 @@ def _above(x: Fraction) -> float:
     return value if Fraction(value) >= x else math.nextafter(value, math.inf)
 
 
+def _below(x: Fraction) -> float:
+    """The largest float that is not above x."""
+    return -_above(-x)
+
+
 def _up(x: Fraction | float, digits: int = 6) -> float:
     """A bound rounded up to some decimals, as it is shown."""
     return math.ceil(Fraction(x) * 10**digits) / 10**digits
@@ -42,7 +47,7 @@ def _root(root: Root) -> dict[str, Any]:
     return {
         "norm_ratio": float(sum(root.norm_ratio) / 2),
         "norm_ratio_error": _above((root.norm_ratio[1] - root.norm_ratio[0]) / 2),
-        "multiplier": [float(end) for end in root.multiplier],
+        "multiplier": [_below(root.multiplier[0]), _above(root.multiplier[1])],
         "standard": _above(root.standard),
         "pairs": None if root.pairs is None else _above(root.pairs[1]),
         "growth": float(sum(root.growth) / 2),
@@ -77,8 +82,8 @@ def outcome(certificate: Certificate) -> dict[str, Any]:
         "roots": {str(case.n): {root.name: _root(root) for root in case.roots} for case in verified.single},
         "larger": {
             "first": larger.first,
-            "gap": float(larger.gap),
-            "deficit": [float(end) for end in larger.deficit],
+            "gap": _below(larger.gap),
+            "deficit": [_below(larger.deficit[0]), _above(larger.deficit[1])],
             "ratio_split": float(larger.ratio_split),
         },
         "boxes": verified.boxes,

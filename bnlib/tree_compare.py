@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, Int
 
 from bnlib.estimates import share_interval
 from bnlib.tree_transfer import NormPaths, distribution_distance, escaped_points, second_over_top
@@ -202,7 +202,8 @@ def forest_cell(toy: NormPaths, real: NormPaths, dimension: int) -> dict:
 
     Returns:
         `n`, `d`, `batches`; what `compare` returns; the shares of batches with exactly one escaped point, `toy_one` and
-        `network_one`, and with the same largest sample in both, `same`; each with `_low` and `_high`, exact 95 percent.
+        `network_one`, and with the same largest sample in both, `same`; each with `_low` and `_high`, exact 95 percent,
+        and with `_lower` and `_upper`, one-sided limits at 99.9 percent (Clopper and Pearson).
 
     Example:
         >>> from bnlib.tree_transfer import tree_limits
@@ -219,7 +220,86 @@ def forest_cell(toy: NormPaths, real: NormPaths, dimension: int) -> dict:
     }
     for name, row in found.items():
         cell.update({name: row["share"], f"{name}_low": row["low"], f"{name}_high": row["high"]})
+        lower, upper = share_interval(round(row["share"] * cell["batches"]), cell["batches"], tail=1e-3)
+        cell.update({f"{name}_lower": lower, f"{name}_upper": upper})
     return cell
+
+
+def symmetric_cell(batch: Float[np.ndarray, " n"], network: NormPaths) -> dict[str, float | int]:
+    """Say who wins for a batch that is its own mirror image.
+
+    Args:
+        batch: shape (n,), with as many samples at y as at -y.
+        network: what `network_paths` returns for it alone.
+
+    Returns:
+        `n`, `draws`; the shares of draws `maximum`, `minimum`, `extreme` (their sum) in which that sample has the
+        largest norm; for the first two one-sided confidence limits, `maximum_lower`, `maximum_upper` and so on (Clopper
+        and Pearson, 99.9 percent); `difference` of the first two and its standard error `difference_error`;
+        `agreement`, the share of the pairs of draws with the same winner, and its standard error `agreement_error`.
+
+    Raises:
+        ValueError: fewer than two draws.
+
+    Example:
+        >>> import torch
+        >>> from bnlib.tree_transfer import network_paths
+        >>> y, g = np.array([-3.0, -1.0, 1.0, 3.0]), torch.Generator().manual_seed(0)
+        >>> cell = symmetric_cell(y, network_paths(y[None], 32, [4], draws=50, generator=g))
+        >>> abs(cell["difference"]) < 5 * cell["difference_error"]
+        True
+    """
+    winner = network.norms[-1, 0].argmax(axis=-1)
+    outcome = (winner == batch.argmax()).astype(float) - (winner == batch.argmin())
+    draws = len(winner)
+    if draws < 2:
+        raise ValueError(f"network has {draws} draws; whether winners agree needs at least two.")
+    limits = {}
+    for name, hits in (("maximum", int((outcome > 0).sum())), ("minimum", int((outcome < 0).sum()))):
+        limits[f"{name}_lower"], limits[f"{name}_upper"] = share_interval(hits, draws, tail=1e-3)
+    agreement, error = pair_agreement(winner)
+    return {
+        "n": len(batch),
+        "draws": draws,
+        "maximum": float((outcome > 0).mean()),
+        "minimum": float((outcome < 0).mean()),
+        "extreme": float(np.abs(outcome).mean()),
+        "difference": float(outcome.mean()),
+        "difference_error": max(float(np.sqrt(np.square(outcome).mean() / draws)), 1 / draws),
+        **limits,
+        "agreement": agreement,
+        "agreement_error": error,
+    }
+
+
+def pair_agreement(winner: Int[np.ndarray, " draws"]) -> tuple[float, float]:
+    """Estimate the probability that two independent draws have the same winner, and its standard error.
+
+    The share of the agreeing pairs is unbiased. Its variance is at most 4 v_1 / m + 2 v_2 / (m (m-1)), v_1 the variance
+    of the probability that a second draw agrees with the first one, v_2 that of a single pair (Hoeffding 1948). The
+    error is at least 1 / m: a share of exactly 0 or 1 in a sample is not certain beyond it.
+
+    Args:
+        winner: index of the winner in each of m >= 2 draws.
+
+    Returns:
+        Share and standard error.
+
+    Raises:
+        ValueError: fewer than two draws.
+
+    Example:
+        >>> pair_agreement(np.array([0, 0, 1, 1]))[0]
+        0.3333333333333333
+    """
+    draws = len(winner)
+    if draws < 2:
+        raise ValueError(f"winner has {draws} entries; whether winners agree needs at least two.")
+    others = np.bincount(winner)[winner] - 1
+    share = float(others.mean() / (draws - 1))
+    first = float((others / (draws - 1)).var())
+    variance = 4 * first / draws + 2 * share * (1 - share) / (draws * (draws - 1))
+    return share, max(math.sqrt(variance), 1 / draws)
 
 
 def extreme_among_escaped(real: NormPaths, inputs: Float[np.ndarray, "batches n"]) -> dict[str, float | int | None]:

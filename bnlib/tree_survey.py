@@ -6,8 +6,9 @@ from fractions import Fraction
 
 import numpy as np
 
-from bnlib.exact import Batch, Geometry, parse_batch, sort_batch
+from bnlib.exact import Batch, Geometry, SortedBatch, parse_batch, sort_batch
 from bnlib.tree import geometry, grow, isolation_depth, layers
+from bnlib.tree_families import definition_neurons
 from bnlib.tree_limit import isolated_energy, limit
 
 KINDS = ("gaussian", "integer", "tied", "symmetric", "chosen")
@@ -314,7 +315,8 @@ def convergence_check(batch: Batch, depth: int) -> dict[str, float | int]:
         for the geometry at `depth`: `extremes_off_deg` (distance of the angle between the extremes from 90 degrees),
         `cluster_angle_deg` (largest between two interior samples), `ratio` and `gap` (the largest norm of an interior
         sample over that of the larger extreme, and the distance of their angle from pi/2, both over Theorem 11's
-        bound).
+        bound); the last three also at half the depth, rounded up, as `<name>_half`; and `extremes_product`, the largest
+        inner product of two samples at the two extremes in layers 1 to 4 of the plain tree, nothing merged (exact).
 
     Raises:
         ValueError: if the batch is not valid, has fewer than three different values, or `depth` is not a positive
@@ -336,13 +338,49 @@ def convergence_check(batch: Batch, depth: int) -> dict[str, float | int]:
             found[f"missing_{side}"] = 1 - float(path[-1])
             found["falls"] += int((np.diff(path) < 0).sum())
             found["overshoot"] = max(found["overshoot"], float(path.max()) - 1)
-    shape, n = geometry(grow(batch, depth)), len(data.exact)
-    interior = [i for i, g in enumerate(data.groups) if 0 < g < len(data.values) - 1]
-    larger_norm = max(float(shape.norm_max), float(shape.norm_min))
+    shape = geometry(grow(batch, depth))
+    half = _cluster_shape(data, geometry(grow(batch, -(-depth // 2))))
     return {
         **found,
         "extremes_off_deg": math.degrees(abs(shape.angle_extremes - math.pi / 2)),
-        "cluster_angle_deg": math.degrees(float(shape.angles[np.ix_(interior, interior)].max())),
-        "ratio": float(shape.norms[interior].max()) / larger_norm / (3 / (n - 2)),
-        "gap": float(shape.gap) / (math.sqrt(2 * math.pi) / (n - 2)),
+        **_cluster_shape(data, shape),
+        **{f"{name}_half": value for name, value in half.items()},
+        "extremes_product": plain_product(batch),
     }
+
+
+def _cluster_shape(data: SortedBatch, shape: Geometry) -> dict[str, float]:
+    """Largest interior angle (degrees), and norm ratio and gap relative to the larger extreme over their bounds."""
+    n = len(data.exact)
+    interior = [i for i, g in enumerate(data.groups) if 0 < g < len(data.values) - 1]
+    larger = max(float(shape.norm_max), float(shape.norm_min))
+    # Interior samples can all be zero in the first layer: no gap then.
+    return {
+        "cluster_angle_deg": math.degrees(float(shape.angles[np.ix_(interior, interior)].max())),
+        "ratio": float(shape.norms[interior].max()) / larger / (3 / (n - 2)),
+        "gap": float(shape.gap or 0.0) / (math.sqrt(2 * math.pi) / (n - 2)),
+    }
+
+
+def plain_product(batch: Batch, depth: int = 4) -> float:
+    """Return the largest inner product of the two extremes in the first layers of the plain tree, nothing merged.
+
+    Args:
+        batch: n numbers or strings such as "7/2", not all equal.
+        depth: how many layers, 1 to 12.
+
+    Returns:
+        The largest of the sums of v_max v_min over all neurons of a layer, exact up to the last rounding; 0 if the
+        extremes are orthogonal in every one of these layers.
+
+    Raises:
+        ValueError: the batch is not valid, or `depth` is outside 1 to 12.
+
+    Example:
+        >>> plain_product([0, 1, 5])
+        0.0
+    """
+    exact = parse_batch(batch)
+    top, bottom = exact.index(max(exact)), exact.index(min(exact))
+    found = [definition_neurons(batch, layer) for layer in range(1, depth + 1)]
+    return float(max(sum(v[top] * v[bottom] for v in neurons) for neurons in found))

@@ -18,11 +18,10 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from bnlib.ensembles import propagate
-from bnlib.estimates import median_interval
+from bnlib.estimates import median_interval, share_interval
 from bnlib.geometry import outlier_summary_from_gram
 from bnlib.kernels import recentered_relu_kernel
 from bnlib.layers import Stages
-from bnlib.rank_experiments import share_interval
 from bnlib.tree import geometry, layers, limit
 from bnlib.tree import norms as tree_norms
 
@@ -357,7 +356,7 @@ def lower_limit(shares: Float[np.ndarray, " batches"], error: float = 1e-3) -> f
         (0.9772, 0.0)
     """
     # The small number keeps three thirds a whole.
-    return share_interval(math.floor(float(shares.sum()) + 1e-9), len(shares), error)[0]
+    return share_interval(math.floor(float(shares.sum()) + 1e-9), len(shares), tail=error)[0]
 
 
 def transfer_cell(
@@ -412,37 +411,6 @@ def transfer_cell(
     for name, share in shares.items():
         cell[name], cell[f"{name}_error"] = mean_and_error(share)
     return cell
-
-
-def symmetric_cell(batch: Float[np.ndarray, " n"], network: NormPaths) -> dict[str, float | int]:
-    """Say who wins for a batch that is its own mirror image.
-
-    Args:
-        batch: shape (n,), with as many samples at y as at -y.
-        network: what `network_paths` returns for it alone.
-
-    Returns:
-        `n`, `draws`; the shares of draws `maximum`, `minimum`, `extreme` (their sum) in which that sample has the
-        largest norm; `difference` of the first two and its standard error `difference_error`.
-
-    Example:
-        >>> y, g = np.array([-3.0, -1.0, 1.0, 3.0]), torch.Generator().manual_seed(0)
-        >>> cell = symmetric_cell(y, network_paths(y[None], 32, [4], draws=50, generator=g))
-        >>> abs(cell["difference"]) < 5 * cell["difference_error"]
-        True
-    """
-    winner = network.norms[-1, 0].argmax(axis=-1)
-    outcome = (winner == batch.argmax()).astype(float) - (winner == batch.argmin())
-    draws = len(winner)
-    return {
-        "n": len(batch),
-        "draws": draws,
-        "maximum": float((outcome > 0).mean()),
-        "minimum": float((outcome < 0).mean()),
-        "extreme": float(np.abs(outcome).mean()),
-        "difference": float(outcome.mean()),
-        "difference_error": float(np.sqrt(np.square(outcome).mean() / draws)),
-    }
 
 
 def tree_shares(n: int, batches: int, *, rng: np.random.Generator) -> dict[str, float | int]:

@@ -16,8 +16,10 @@ their squared distance,
     1 - J = 2y - y^(3/2) H(y),                  J = z^(3/2) H(z),
 
 one smooth function H serves both (with theta the angle, y^(3/2) H(y) = (sin theta - theta cos theta)/pi), and the new
-squared distance is (a - b)^2 + 2ab(1 - J). Its error is of the order of rounding relative to the distances of the two
-samples from the reference, which therefore stays in the cluster. The scale is divided out and its logarithm kept.
+squared distance is (a - b)^2 + 2ab(1 - J). Its error is of the order of rounding
+relative to the distances of the two samples from the reference, which therefore stays in the cluster. (At several
+scales, distances s << t << 1 from the reference, products between the two groups lose the smaller of t/s and 1/t.)
+The scale is divided out and its logarithm kept.
 
 NumPy float64; angles are radians; no torch.
 """
@@ -37,7 +39,7 @@ from bnlib.kernels import _sine_minus_chord
 _EQUAL = "The batch must hold different samples, got equal ones only: recentering makes all of them zero."
 _ROWS = 64  # rows of pairs worked on at once: the block stays in a core's cache
 _DEGREE = 18  # H is analytic up to y = 1, so its Chebyshev coefficients on [0, 1/2] fall by 5.8 a degree
-_FAR = 16.0  # a sample counts as far from the reference where its squared distance is this many times another one's
+_FAR = 2.0  # how much better the second way to a product must be to be taken
 
 
 @dataclass(frozen=True)
@@ -347,13 +349,16 @@ def next_batch(batch: Batch) -> Batch:
     products *= -0.5
     products += 0.5 * column[:, None]
     products += 0.5 * column[None, :]
-    old = np.diagonal(batch.products)
-    others = old[np.arange(len(old)) != ref]
-    if r.lengths[ref] > 0 and others.min() * _FAR < others.max():
-        for i in np.flatnonzero(old > _FAR * others.min()):
-            near = np.flatnonzero((old * _FAR < old[i]) & (r.lengths > 0) & (np.arange(len(old)) != ref))
-            if len(near) and r.lengths[i] > 0:
-                products[i, near] = products[near, i] = _far_row(batch, r, int(i), near, column)
+    apart = np.sqrt(np.diagonal(batch.products))  # distances to the reference before the layer
+    if r.lengths[ref] > 0:
+        # Both ways to a product lose digits, by apart_i / apart_j and by length_i / apart_i: take the better one.
+        smallest = np.min(apart[np.arange(len(apart)) != ref])
+        for i in np.flatnonzero(apart**2 > _FAR * r.lengths * smallest):
+            near = (_FAR * r.lengths[i] * apart < apart[i] ** 2) & (r.lengths > 0)
+            near[ref] = False
+            if near.any():
+                j = np.flatnonzero(near)
+                products[i, j] = products[j, i] = _far_row(batch, r, int(i), j, column)
     scale = float(column.mean())
     if not scale > 0:
         raise ValueError(_EQUAL)

@@ -1058,7 +1058,7 @@ for name, value in [
 figure, axes = figures.new_figure(rows=3, height=2.9)
 for panel, (name, cells) in zip(axes[:, 0], family.items(), strict=True):
     rank_figures.draw_rank_over_depth(panel, cells, name)
-axes[0, 0].legend(fontsize=8)
+axes[2, 0].legend(fontsize=8, loc="lower left", ncols=2)
 figures.show(figure)
 
 # %% mystnb={"figure": {"caption": "Accuracy after training against depth, on the training samples (above) and on the test samples (below): means over the networks, every network a small open marker (a network that diverged lies at zero); the configurations are shifted against each other a little. Look at the deepest networks, and at single networks far from the mean.", "name": "fig-02-depth-accuracy"}, "image": {"alt": "Two panels of accuracy from 0 to 1 against the number of hidden layers, for training and test samples. Each has three curves, for PyTorch's default, He and batch norm, with a marker for every network."}} tags=["hide-input"]

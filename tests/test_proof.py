@@ -1,6 +1,7 @@
 """The prover against brute force in floating point, against the checker's other forms, and against known values."""
 
 import functools
+import json
 import math
 import subprocess
 import sys

@@ -479,3 +479,35 @@ def test_the_certificate_is_of_this_map_and_no_other(certificate, monkeypatch):
     monkeypatch.setattr(proof_check_larger, "relu_cosine", lambda c: true(c) * arb("1.5"))
     with pytest.raises(CertificateError, match=r"^n >= 65"):
         proof_check_larger.check_larger(certificate["larger"], 64)
+
+
+def test_what_nobody_checks_is_not_carried_along(tampered):
+    places = {
+        "The certificate": tampered,
+        "n = 4": tampered["single"][1],
+        "n = 7, separatrix state": tampered["single"][4]["roots"][1],
+        "n >= 65": tampered["larger"],
+    }
+    for where, entry in places.items():
+        entry["spectral radius, by the way"] = "0.5"
+        with pytest.raises(CertificateError) as refusal:
+            proof_check.check(tampered)
+        assert str(refusal.value).startswith(where)
+        assert "is not one that the checker verifies" in str(refusal.value)
+        del entry["spectral radius, by the way"]
+
+
+def test_a_field_stands_once(tmp_path):
+    text = FILE.read_text(encoding="utf-8")
+    (tmp_path / "c.json").write_text(text.replace('"n": 3,', '"n": 99, "n": 3,', 1), encoding="utf-8")
+    with pytest.raises(CertificateError, match="repeats a field"):
+        proof_check.check_file(tmp_path / "c.json")
+
+
+def test_bounds_are_shown_rounded_outward():
+    shown = proof_check._shown
+    assert shown(Fraction("0.9842824"), 6) == "0.984283"
+    assert shown(Fraction("0.94999999999999999999999"), 4, down=True) == "0.9499"
+    assert shown(Fraction(13111, 2048), 3, down=True) == "6.401"
+    assert shown(Fraction("-0.0005"), 3) == "0.000"
+    assert shown(Fraction("-1.25"), 1) == "-1.2"

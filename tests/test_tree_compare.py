@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from scipy.stats import ks_2samp
+from scipy.stats import binom, ks_2samp
 
 from bnlib import tree_compare, tree_transfer
 
@@ -79,6 +79,45 @@ def test_same_winner_counts_batches():
     assert found["low"] < 0.5 < found["high"]
     cell = tree_compare.forest_cell(a, b, 7)
     assert (cell["n"], cell["d"], cell["batches"], cell["same"]) == (3, 7, 4, 0.5)
+    for end, hits in (("lower", 1), ("upper", 2)):
+        # At a one-sided limit, at least (or at most) two of four have just the probability of the error.
+        tail = binom.sf(hits, 4, cell["same_lower"]) if end == "lower" else binom.cdf(hits, 4, cell["same_upper"])
+        assert tail == pytest.approx(1e-3, rel=1e-6)
+
+
+def test_symmetric_cell_on_made_up_norms():
+    batch = np.array([1.0, -2.0, 2.0, -1.0])
+    norms = np.array([[1.0, 1, 3, 1], [1, 1, 4, 1], [1, 5, 1, 1], [6, 1, 1, 1]])
+    network = tree_transfer.NormPaths(np.array([3]), norms[None, None], np.zeros((1, 4)), np.ones((1, 4)))
+    cell = tree_compare.symmetric_cell(batch, network)
+    assert (cell["maximum"], cell["minimum"], cell["extreme"], cell["difference"]) == (0.5, 0.25, 0.75, 0.25)
+    assert cell["difference_error"] == pytest.approx(math.sqrt(0.75 / 4))
+    assert cell["agreement"] == pytest.approx(1 / 6)
+    assert binom.sf(1, 4, cell["maximum_lower"]) == pytest.approx(1e-3, rel=1e-6)
+    assert binom.cdf(1, 4, cell["minimum_upper"]) == pytest.approx(1e-3, rel=1e-6)
+    one = tree_transfer.NormPaths(np.array([3]), norms[None, None, :1], np.zeros((1, 1)), np.ones((1, 1)))
+    with pytest.raises(ValueError, match="network has 1 draws; whether winners agree needs at least two"):
+        tree_compare.symmetric_cell(batch, one)
+
+
+def test_agreement_of_pairs_has_the_error_it_says(seed):
+    rng = np.random.default_rng(seed)
+    for shares in ([0.5, 0.5], [0.8, 0.1, 0.1]):
+        found = [tree_compare.pair_agreement(rng.choice(len(shares), size=60, p=shares)) for _ in range(400)]
+        values, errors = np.array(found).T
+        deviation = values - sum(share**2 for share in shares)
+        assert abs(deviation.mean()) < 5 * values.std() / math.sqrt(400)
+        assert values.std() < 1.25 * errors.mean()
+        if shares == [0.5, 0.5]:
+            # The same test rejects an estimate in which every draw also agrees with itself.
+            wrong = (59 * values + 1) / 60 - 0.5
+            assert wrong.mean() > 5 * wrong.std() / math.sqrt(400)
+    draws = rng.integers(3, size=9)
+    pairs = [a == b for i, a in enumerate(draws) for j, b in enumerate(draws) if i != j]
+    assert tree_compare.pair_agreement(draws)[0] == pytest.approx(np.mean(pairs), rel=1e-12)
+    assert tree_compare.pair_agreement(np.zeros(50, dtype=int)) == (1, 1 / 50)
+    with pytest.raises(ValueError, match="winner has 1 entries; whether winners agree needs at least two"):
+        tree_compare.pair_agreement(np.array([0]))
 
 
 def test_tree_and_infinite_width_part_after_two_layers(seed):

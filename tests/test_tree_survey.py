@@ -96,6 +96,25 @@ def test_convergence_is_measured_at_finite_depth(kind, seed):
     assert max(found["missing_max"], found["missing_min"]) < 1e-6
     assert found["falls"] == 0
     assert found["overshoot"] < 1e-12
+    half = tree.geometry(tree.grow(batch, 120))
+    assert found["ratio_half"] == pytest.approx(max(half.norms[i] for i in inside) / top_of(half) * 4 / 3, rel=1e-12)
+    assert found["gap_half"] == pytest.approx(half.gap * 4 / math.sqrt(2 * math.pi), rel=1e-12)
+    assert found["cluster_angle_deg_half"] == math.degrees(max(half.angles[i, j] for i in inside for j in inside))
+    assert found["cluster_angle_deg_half"] >= found["cluster_angle_deg"]
+    assert found["extremes_product"] == 0
+
+
+def top_of(shape):
+    return max(shape.norm_max, shape.norm_min)
+
+
+def test_plain_product_notices_a_wrong_layer(seed, monkeypatch):
+    batch = tree_survey.make_batch("gaussian", 6, rng=np.random.default_rng(seed))
+    assert tree_survey.plain_product(batch) == 0
+    low = min(batch)
+    # Neurons without recentering are on at both extremes.
+    monkeypatch.setattr(tree_survey, "definition_neurons", lambda b, _: [tuple(y - low + 1 for y in b)])
+    assert tree_survey.plain_product(batch) == float(max(batch) - low + 1)
 
 
 def test_convergence_checks_notice_wrong_limits(seed, monkeypatch):

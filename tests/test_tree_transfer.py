@@ -187,15 +187,6 @@ def test_tree_shares_are_those_of_the_limits(seed):
         tree_transfer.tree_shares(2, 4, rng=np.random.default_rng(seed))
 
 
-def test_symmetric_cell_on_made_up_norms():
-    batch = np.array([1.0, -2.0, 2.0, -1.0])
-    norms = np.array([[1.0, 1, 3, 1], [1, 1, 4, 1], [1, 5, 1, 1], [6, 1, 1, 1]])
-    network = tree_transfer.NormPaths(np.array([3]), norms[None, None], np.zeros((1, 4)), np.ones((1, 4)))
-    cell = tree_transfer.symmetric_cell(batch, network)
-    assert (cell["maximum"], cell["minimum"], cell["extreme"], cell["difference"]) == (0.5, 0.25, 0.75, 0.25)
-    assert cell["difference_error"] == pytest.approx(math.sqrt(0.75 / 4))
-
-
 def test_distribution_distance_equals_scipy(seed):
     from scipy.stats import ks_2samp
 

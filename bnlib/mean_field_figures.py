@@ -1,0 +1,180 @@
+"""Pictures of chapter 8: multipliers, convergence, broken symmetry, two batches, inference."""
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+
+from bnlib.activations import activation
+from bnlib.cross_batch import correlation_map
+from bnlib.figures import COLORS, ink, label_line_end, line_style
+from bnlib.homogeneous import homogeneous, instability_degree
+from bnlib.outlier_fixed_points import outlier_state, saddle_node, separatrix
+from bnlib.two_block import critical_batch_size, onset_degree, two_block_states
+
+
+def multiplier_curves(axes: Axes, scan: Mapping[str, Mapping[str, Any]], key: str, label: str) -> None:
+    """One multiplier over the batch size, a curve for each activation, with a line at 1.
+
+    Args:
+        axes: where to draw.
+        scan: activation to batch size (as a string) to a dictionary with `key`.
+        key: of the multiplier.
+        label: of the ordinate.
+    """
+    axes.axhline(1.0, color="#888888", linewidth=1.0)
+    ends = []
+    for index, (name, values) in enumerate(scan.items()):
+        sizes = [int(n) for n in values]
+        heights = [values[n][key] for n in values]
+        axes.plot(sizes, heights, **line_style(index), label=name)
+        ends.append(heights[-1])
+    axes.set_xscale("log", base=2)
+    axes.set_xticks(sizes, [str(n) for n in sizes])
+    axes.set_xlabel("batch size n")
+    axes.set_ylabel(label)
+
+
+def convergence_curves(axes: Axes, rows: Sequence[Mapping[str, Any]]) -> None:
+    """Norm fluctuations over the layers, with straight lines at the predicted rate.
+
+    Args:
+        axes: where to draw, ordinate logarithmic.
+        rows: with n, path and lambda_L.
+    """
+    for index, row in enumerate(rows):
+        path = np.array(row["path"]) / row["path"][0]
+        layers = np.arange(len(path))
+        style = line_style(index)
+        axes.semilogy(layers, path, color=style["color"], linestyle="-", label=f"n = {row['n']}")
+        half = len(path) // 2
+        line = path[half] * row["lambda_L"] ** (layers[half:] - half)
+        axes.semilogy(layers[half:], line, color="black", linestyle=":", linewidth=2.2)
+        label_line_end(axes, layers, path, f"{row['n']}", index)
+    axes.set_xlabel("layers after the first")
+    axes.set_ylabel("norm fluctuations / first layer's")
+
+
+def _branch(sizes: np.ndarray, slope: float) -> tuple[list[float], list[float]]:
+    outer, inner = [], []
+    for n in sizes:
+        states = two_block_states(float(n), homogeneous(1, 1, slope), lowest=-14.0, points=120)
+        ratios = [_norm_ratio(state.share, float(n)) for state in states]
+        outer.append(ratios[0] if ratios else math.nan)
+        inner.append(ratios[1] if len(ratios) > 1 else math.nan)
+    return outer, inner
+
+
+def _norm_ratio(share: float, n: float) -> float:
+    """Norm of the winner over that of another sample, both centered."""
+    return math.sqrt(share * (n - 1) / (1 - share))
+
+
+def bridge(axes: Axes, points: int, largest: float | int = 512.0) -> None:
+    """The norm of one distinguished sample over another's, at fixed points, with and without rescaling.
+
+    Args:
+        axes: where to draw; both axes logarithmic.
+        points: batch sizes on each curve.
+        largest: batch size.
+    """
+    fold = saddle_node().n
+    sizes = np.geomspace(fold * 1.0001, float(largest), points)
+    style = {"linewidth": 2.0}
+    axes.plot(sizes, [outlier_state(n).norm_ratio for n in sizes], color=COLORS[0], **style)
+    axes.plot(sizes, [separatrix(n).norm_ratio for n in sizes], color=COLORS[0], linestyle="--")
+    axes.annotate("without rescaling (RC+NL)", (14, 17), color=ink(0), fontsize=9, ha="right")
+    critical = critical_batch_size(homogeneous(1))
+    sizes = np.geomspace(critical * 1.002, float(largest), points)
+    outer, inner = _branch(sizes, 0.0)
+    axes.plot(sizes, outer, color=COLORS[3], **style)
+    axes.plot(sizes, inner, color=COLORS[3], linestyle="--")
+    axes.annotate("with (RC+RS+NL)", (66, 4.6), color=ink(3), fontsize=9, ha="left", va="center")
+    axes.axhline(1.0, color="black", linewidth=2.0)
+    for at in (fold, critical):
+        axes.axvline(at, color="#888888", linewidth=0.8, linestyle=":")
+    axes.set_xscale("log")
+    axes.set_yscale("log")
+    axes.set_xticks([4, 8, 16, 32, 64, 128, 256, 512], ["4", "8", "16", "32", "64", "128", "256", "512"])
+    axes.minorticks_off()
+    axes.set_xlim(4, float(largest) * 1.1)
+    axes.set_yticks([1, 3, 10, 30, 100, 300], ["1", "3", "10", "30", "100", "300"])
+    axes.set_xlabel("batch size n")
+    axes.set_ylabel("centered norm: winner / another sample")
+
+
+def degree_plane(axes: Axes, points: int) -> None:
+    """Where in the plane of batch size and degree BSB1 is unstable, and where one winner exists.
+
+    Args:
+        axes: where to draw.
+        points: batch sizes.
+    """
+    sizes = np.geomspace(6.0, 256.0, points)
+    unstable = [instability_degree(n) for n in sizes]
+    onset = [onset_degree(n) for n in sizes]
+    axes.plot(sizes, unstable, color=COLORS[0], linewidth=2.0)
+    axes.plot(sizes, onset, color=COLORS[3], linestyle="--", linewidth=2.0)
+    axes.axhline(1.0, color="black", linewidth=1.0, linestyle=":")
+    axes.annotate("ReLU", (6.2, 1.02), fontsize=9, va="bottom")
+    axes.annotate("BSB1 unstable", (40, 1.5), fontsize=9, color=ink(0))
+    axes.annotate("no winner", (7, 1.25), fontsize=9, color=ink(3))
+    axes.set_xscale("log")
+    axes.set_xticks([6, 8, 16, 32, 64, 128, 256], ["6", "8", "16", "32", "64", "128", "256"])
+    axes.minorticks_off()
+    axes.set_xlabel("batch size n")
+    axes.set_ylabel("degree α of max(x, 0)^α")
+
+
+def share_curves(axes: Axes, rows: Sequence[Mapping[str, Any]]) -> None:
+    """Largest share of one sample over the layers.
+
+    Args:
+        axes: where to draw.
+        rows: as `mean_field_tables.still_symmetric`.
+    """
+    axes.axhline(1.0, color="#888888", linewidth=1.0)
+    for index, row in enumerate(rows):
+        layers = 1 + 10 * np.arange(len(row["path"]))
+        axes.plot(layers, row["path"], markevery=max(1, len(layers) // 6), **line_style(index), label=row["activation"])
+    axes.set_xlabel("layer")
+    axes.set_ylabel("n × largest share of one sample")
+    axes.legend(ncols=2)
+
+
+def correlation_curves(axes: Axes, names: Sequence[str], n: int) -> None:
+    """F(rho) of two batches for several activations, with the diagonal.
+
+    Args:
+        axes: where to draw.
+        names: of activations.
+        n: batch size.
+    """
+    rho = np.linspace(0, 1, 41)
+    axes.plot(rho, rho, color="#888888", linewidth=1.0)
+    for index, name in enumerate(names):
+        style = {**line_style(index), "marker": None}
+        axes.plot(rho, correlation_map(activation(name), n, rho), **style, label=name)
+    axes.set_xlabel("correlation ρ of two batches before a layer")
+    axes.set_ylabel("after it")
+    axes.legend()
+
+
+def inference_curves(axes: Axes, table: Mapping[str, Mapping[str, float]]) -> None:
+    """Accuracy of exact inference over depth, with two standard errors.
+
+    Args:
+        axes: where to draw.
+        table: depth (as a string) to accuracy and accuracy_error.
+    """
+    depths = [int(d) for d in table]
+    accuracy = [table[str(d)]["accuracy"] for d in depths]
+    errors = [2 * table[str(d)]["accuracy_error"] for d in depths]
+    axes.errorbar(depths, accuracy, yerr=errors, capsize=3, **line_style(0))
+    axes.axhline(0.5, color="#888888", linewidth=1.0)
+    axes.set_xscale("log", base=2)
+    axes.set_xticks(depths, [str(d) for d in depths])
+    axes.set_xlabel("layers of batch normalization and ReLU")
+    axes.set_ylabel("test accuracy of the posterior mean")
