@@ -12,6 +12,7 @@ import torch
 from bnlib import angles
 from bnlib.data import gaussian_batch
 from bnlib.ensembles import gaussian, propagate
+from bnlib.estimates import median_interval
 from bnlib.geometry import mean_pairwise_angle
 from bnlib.layers import Stages, apply_stages, recenter
 
@@ -32,7 +33,8 @@ def depth_cell(
 
     Returns:
         ``depths``; lists over them ``mean``, ``standard_error``, ``median``, ``q10``, ``q90`` (degrees) and
-        ``undefined_share``; at the last depth the medians ``outlier_deg``, ``cluster_deg``, ``top_over_second``;
+        ``undefined_share``; at the last depth the medians ``outlier_deg``, ``cluster_deg``, ``top_over_second``, each
+        with the ends of its 95 percent interval, ``_low`` and ``_high`` (`bnlib.estimates.median_interval`);
         ``exponent`` p of angle ~ depth^-p between half the depth and the depth, draw by draw, with its
         ``exponent_standard_error``. None where nothing was measured.
 
@@ -59,19 +61,23 @@ def depth_cell(
     fall = (curves.mean_angle[curves.depths.index(half)] / curves.mean_angle[-1]).log()
     exponent = angles.draw_statistics(fall / math.log(depth / half) if depth > 1 else fall * math.nan)
     mean = angles.draw_statistics(torch.rad2deg(curves.mean_angle))
-    medians = {
-        key: angles.draw_statistics(values[-1]).median
-        for key, values in (
-            ("outlier_deg", torch.rad2deg(curves.outlier_angle)),
-            ("cluster_deg", torch.rad2deg(curves.cluster_angle)),
-            ("top_over_second", curves.top_over_second),
-        )
-    }
-    return {key: angles.none_if_undefined(value) for key, value in {**vars(mean), **medians}.items()} | {
-        "depths": curves.depths,
-        "exponent": angles.none_if_undefined(exponent.mean),
-        "exponent_standard_error": angles.none_if_undefined(exponent.standard_error),
-    }
+    medians: dict[str, float | None] = {}
+    for key, values in (
+        ("outlier_deg", torch.rad2deg(curves.outlier_angle)),
+        ("cluster_deg", torch.rad2deg(curves.cluster_angle)),
+        ("top_over_second", curves.top_over_second),
+    ):
+        medians[key] = angles.none_if_undefined(angles.draw_statistics(values[-1]).median)
+        medians[f"{key}_low"], medians[f"{key}_high"] = median_interval(values[-1].cpu().numpy())
+    return (
+        {key: angles.none_if_undefined(value) for key, value in vars(mean).items()}
+        | medians
+        | {
+            "depths": curves.depths,
+            "exponent": angles.none_if_undefined(exponent.mean),
+            "exponent_standard_error": angles.none_if_undefined(exponent.standard_error),
+        }
+    )
 
 
 def layer_point_cell(
@@ -93,8 +99,8 @@ def layer_point_cell(
         Mean and standard error over the draws, degrees: ``after_norm_deg``, ``after_norm_standard_error_deg``,
         ``after_relu_deg``, ``after_relu_standard_error_deg``; the same behind the norm of layer 10 (or the last, if
         there are fewer) as ``early_deg`` and ``early_standard_error_deg``; and ``top_over_second`` with ``_q10`` and
-        ``_q90``, median and quantiles over the draws of largest over second-largest norm behind the last ReLU. None
-        where nothing was measured.
+        ``_q90``, median and quantiles over the draws of largest over second-largest norm behind the last ReLU, and
+        ``_low`` and ``_high``, the ends of the median's 95 percent interval. None where nothing was measured.
 
     Raises:
         ValueError: stages with the norm before the activation, or as `bnlib.ensembles.propagate`.
@@ -125,7 +131,8 @@ def layer_point_cell(
     ratio = angles.draw_statistics(top[:, 0] / top[:, 1])
     for key, value in (("", ratio.median), ("_q10", ratio.q10), ("_q90", ratio.q90)):
         found[f"top_over_second{key}"] = angles.none_if_undefined(value)
-    return found
+    low, high = median_interval((top[:, 0] / top[:, 1]).cpu().numpy())
+    return found | {"top_over_second_low": low, "top_over_second_high": high}
 
 
 def order_gap(norm: str, *, n: int, width: int, depth: int, generator: torch.Generator) -> float:
@@ -142,7 +149,8 @@ def order_gap(norm: str, *, n: int, width: int, depth: int, generator: torch.Gen
         generator: source of randomness.
 
     Returns:
-        The largest relative distance over the layers, in the Frobenius norm, each side scaled to norm one.
+        The largest relative distance over the layers, in the Frobenius norm, each side scaled to norm one; NaN if a
+        representation becomes zero on the way.
 
     Raises:
         ValueError: an unknown norm, or n < 2.
@@ -163,8 +171,8 @@ def order_gap(norm: str, *, n: int, width: int, depth: int, generator: torch.Gen
             second / second.norm(),
         )  # the stages are homogeneous: no over- or underflow
         moved = apply_stages(first, alone)
-        gaps.append(float((second - moved / moved.norm()).norm()))
-    return max(gaps)
+        gaps.append((second - moved / moved.norm()).norm())
+    return float(torch.stack(gaps).max())
 
 
 def pair_steps(width: int, *, draws: int, generator: torch.Generator) -> dict[str, float | None]:

@@ -8,6 +8,7 @@ Gaussian batch, for every draw. Angles are radians.
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 import torch
@@ -348,6 +349,7 @@ def wide_angle_path(
     return np.array(angles)
 
 
+@cache
 def escaped_state(n: int | float, *, tolerance: float = 1e-13, max_layers: int = 20_000) -> EscapedState | None:
     """The state with one escaped sample of an infinitely wide network with recentering and ReLU, if there is one.
 

@@ -21,6 +21,7 @@ from bnlib.estimates import median_interval, quantile, share_interval
 from bnlib.falsification_rules import Thresholds
 from bnlib.geometry import outlier_summary_from_gram
 from bnlib.layers import Stages
+from bnlib.two_samples import check_two_samples
 
 Data = Literal["gaussian", "digits"]
 _LEVELS = (0.1, 0.5, 0.9)
@@ -246,7 +247,8 @@ def run_cell(
         `details`, for every depth; `norm_ratios`: depth to the draws; `onsets`: layers, None for a censored draw;
         `returned`: booleans; `return_layers`: layers, None where there is no return; `watched`: the last layer;
         `curves`: `angle_deg`, `norm_ratio`, `top_over_median` to quantiles 0.1, 0.5 and 0.9 at every layer, a list
-        of three lists.
+        of three lists; `two_samples`: as `bnlib.two_samples.check_two_samples` for batches of two without rescaling at
+        widths of 3 and more, else None.
 
     Raises:
         ValueError: no depths, a depth or a number of draws below 1, unknown data, or as
@@ -286,7 +288,15 @@ def run_cell(
             "norm_ratio": _quantile_curves(paths.norm_ratio.numpy()),
             "top_over_median": _quantile_curves(paths.top_over_median.numpy()),
         },
+        "two_samples": _two_samples(paths, n, width, stages),
     }
+
+
+def _two_samples(paths: Trajectories, n: int, width: int, stages: Stages) -> dict[str, Any] | None:
+    if n != 2 or width < 3 or stages.name != "RC+NL":
+        return None
+    angle_deg = np.degrees(paths.angle.numpy())
+    return check_two_samples(angle_deg, paths.top_over_second.numpy(), paths.index.numpy(), width)
 
 
 def cell(paths: Trajectories, n: int, width: int, depth: int) -> dict[str, Any]:

@@ -375,7 +375,9 @@ def identity_figure(found: Sequence[Row], kinds: Mapping[str, str]) -> Figure:
     for index, (kind, label) in enumerate(kinds.items()):
         rows = [select(found, kind=kind, n=n, width=width) for n, width in places]
         middle = np.array([_number(row, "agreement") for row in rows])
-        error = 2 * np.array([_number(row, "standard_error") for row in rows])
+        ends = np.array([[_number(row, key) for row in rows] for key in ("agreement_low", "agreement_high")])
+        # The lower end of a Student interval can be negative, where a logarithmic axis has nothing.
+        error = np.abs(np.maximum(ends, 1e-3) - middle)
         at = np.arange(len(places)) + 0.15 * (index - (len(kinds) - 1) / 2)
         style = figures.line_style(index) | {"linestyle": "none"}
         axes[0, 0].errorbar(at, middle, error, label=label, capsize=3, **style)

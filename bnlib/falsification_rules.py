@@ -142,7 +142,7 @@ def verdict_at(
 
     Args:
         all_details: as `details` returns them; those of other depths are ignored.
-        rows: as `growth_table` returns them; likewise.
+        rows: as `growth_table` returns them; likewise those of widths without any cell.
         depth: the depth to judge.
         thresholds: the rules' numbers.
 
@@ -166,7 +166,9 @@ def verdict_at(
     statuses = [cell_status(detail, thresholds) for detail in here]
     by_size = {n: _worst(s for s, detail in zip(statuses, here, strict=True) if detail["n"] == n) for n in sizes}
     widths = {detail["width"] for detail in here}
-    growths = {n: _growth_status([row for row in rows if row["depth"] == depth], n, widths, thresholds) for n in sizes}
+    # A width whose cells are not judged must not judge the growth either.
+    fits = [row for row in rows if row["depth"] == depth and row["width"] in widths]
+    growths = {n: _growth_status(fits, n, widths, thresholds) for n in sizes}
     verdict, from_n = _verdict(by_size, growths)
     return {
         "depth": depth,
@@ -189,7 +191,7 @@ def _growth_status(
         return "fails"
     least = thresholds.exponent - thresholds.exponent_margin
     known = {row["width"] for row in found if row["low"] >= least}
-    return "holds" if known == widths else "undecided"
+    return "holds" if known >= widths else "undecided"
 
 
 def _verdict(by_size: Mapping[int, Status], growths: Mapping[int, Status | None]) -> tuple[str, int | None]:
@@ -203,3 +205,35 @@ def _verdict(by_size: Mapping[int, Status], growths: Mapping[int, Status | None]
     if candidates and all(growths[n] == "fails" for n in candidates):
         return "refuted", None
     return "inconclusive", None
+
+
+def verdicts_by_width(
+    all_details: Sequence[Mapping[str, Any]], rows: Sequence[Mapping[str, Any]], depth: int, thresholds: Thresholds
+) -> dict[int, dict[str, Any]]:
+    """The verdict at one depth for each width alone: where the claim holds from can differ from width to width.
+
+    Args:
+        all_details: as in `verdict_at`.
+        rows: as in `verdict_at`.
+        depth: the depth to judge.
+        thresholds: the rules' numbers.
+
+    Returns:
+        Width to what `verdict_at` says of it, in increasing order.
+
+    Raises:
+        ValueError: no cell of that depth.
+
+    Example:
+        >>> sure = {"angle_low": 88.0, "angle_high": 89.0, "top_low": 5.0, "top_high": 9.0}
+        >>> found = [{"n": n, "width": 64, "depth": 30, **sure} for n in (8, 16, 32)]
+        >>> verdicts_by_width(found, [], 30, Thresholds())[64]["verdict"]
+        'inconclusive'
+    """
+    here = [detail for detail in all_details if detail["depth"] == depth]
+    if not here:
+        raise ValueError(f"depth is {depth}; valid is a depth for which there are cells.")
+    return {
+        width: verdict_at([detail for detail in here if detail["width"] == width], rows, depth, thresholds)
+        for width in sorted({detail["width"] for detail in here})
+    }

@@ -21,7 +21,6 @@ from scipy.optimize import brentq
 
 from bnlib.activations import Activation, activation, leaky_relu
 from bnlib.mean_field import GRADIENT_MINIMUM, symmetric_fixed_point
-from bnlib.parameters import ParameterError, integers
 from bnlib.sphere import checked_integer_batch, one_entry, two_entries
 
 _RADII = 240  # trapezoidal points for log |G h|; the integrands are analytic and decay on both sides
@@ -264,29 +263,6 @@ def critical_epsilon(phi: Activation, n: int | float, weight_variance: float | i
 
 
 # ------------------------------------------------------------------------------------------------- small batches
-
-
-def moment_batch_sizes(name: str, value: object) -> list[int]:
-    """A parameter kind (`bnlib.parameters`): batch sizes at which the mean squared gradient exists.
-
-    Args:
-        name: of the parameter.
-        value: as it was given.
-
-    Raises:
-        ParameterError: no list of different whole numbers, or one below 4, in one sentence that says why.
-
-    Example:
-        >>> moment_batch_sizes("batch_sizes", [4, 8])
-        [4, 8]
-    """
-    sizes = integers(minimum=2)(name, value)
-    if min(sizes) < GRADIENT_MINIMUM:
-        raise ParameterError(
-            f"parameter {name} is {value!r}, but every batch size must be at least {GRADIENT_MINIMUM}, because the "
-            "mean squared gradient is infinite at 3 and gradients vanish at 2"
-        )
-    return sizes
 
 
 def tail_index(n: int | float) -> float:

@@ -68,7 +68,7 @@ def bifurcation(axes: Axes, branches: Mapping[str, Any], dots: Sequence[int]) ->
             )
     _arrow(axes, 4.3, 0.86 * 3.3, 1.12)  # arrows: where the layers move a batch of the class
     _arrow(axes, 7.4, 0.96 * separatrix(7.4).norm_ratio, 1.03)
-    for size in (28.0, 150.0):
+    for size in (62.0, 640.0):
         if size < n[-1]:
             _arrow(axes, size, 1.25 * separatrix(size).norm_ratio, 0.85 * outlier_state(size).norm_ratio)
     axes.set_xscale("log")
@@ -86,9 +86,9 @@ def bifurcation(axes: Axes, branches: Mapping[str, Any], dots: Sequence[int]) ->
     axes.set_yticks(heights, [str(t) for t in heights])
     reach = math.log(n[-1] / 3.0)
     for x, y, text, index, where in (
-        (3.0 * math.exp(0.55 * reach), 3.0 * math.exp(0.38 * reach), "outlier state (stable)", 0, "left"),
+        (3.0 * math.exp(0.56 * reach), 3.0 * math.exp(0.38 * reach), "outlier state (stable)", 0, "left"),
         (3.0 * math.exp(0.55 * reach), 0.8, "symmetric state (stable)", 0, "center"),
-        (3.0 * math.exp(0.36 * reach), 1.35, "separatrix (unstable)", 3, "left"),
+        (3.0 * math.exp(0.56 * reach), 1.35, "separatrix (unstable)", 3, "left"),
         (3.0, 3.0 * math.exp(0.33 * reach), "collapsed cluster\n(unstable)", 3, "left"),
     ):
         axes.text(x, y, text, color=ink(index), fontsize=9, ha=where, va="center")

@@ -311,6 +311,35 @@ def _check_counts(**counts: int) -> None:
             raise ValueError(f"{name} must be a whole number of at least 1, got {value!r}.")
 
 
+def sampled_cosine(rows: Float[Tensor, "2 width"]) -> SampledMoment:
+    """Cosine of two rows whose coordinates are independent and alike, with its jackknife standard error.
+
+    The neurons of a layer of independent Gaussian weights are independent draws of one law, and so are the coordinates
+    of an average over such layers. Leaving out one coordinate at a time shows how far their chance moves the cosine.
+
+    Args:
+        rows: two vectors, shape (2, width), width at least 2.
+
+    Returns:
+        The cosine and its standard error; NaN if a row is zero.
+
+    Raises:
+        ValueError: another shape, or fewer than two coordinates.
+
+    Example:
+        >>> sampled_cosine(torch.tensor([[1.0, 1.0, 1.0], [2.0, 2.0, 2.0]], dtype=torch.float64)).standard_error < 1e-12
+        True
+    """
+    if rows.ndim != 2 or len(rows) != 2 or rows.shape[1] < 2:
+        raise ValueError(f"rows must be two vectors of at least two coordinates, got shape {tuple(rows.shape)}.")
+    inner, squares = rows[0] * rows[1], rows.square()
+    cosine = inner.sum() / squares.sum(dim=1).prod().sqrt()
+    left_out = (inner.sum() - inner) / (squares.sum(dim=1, keepdim=True) - squares).prod(dim=0).sqrt()
+    width = rows.shape[1]
+    error = (left_out - left_out.mean()).square().sum() * (width - 1) / width
+    return SampledMoment(cosine.item(), error.sqrt().item())
+
+
 def quiet_neuron_share(x: Float[Tensor, "*draws n d"], relative_threshold: float) -> Float[Tensor, "*draws"]:
     """Share of neurons that are quiet for more than half of the batch.
 

@@ -30,7 +30,7 @@ def _relu_derivative(n: int, direction: np.ndarray, step: float = 1e-4) -> np.nd
     return (8 * (at(1) - at(-1)) - (at(2) - at(-2))) / (12 * scale)
 
 
-def relu_spectrum(n: int) -> dict[str, float]:
+def relu_spectrum(n: int) -> dict[str, float | int]:
     """All eigenvalues of the linearized layer on centered covariances, from finite differences of the transform.
 
     Args:

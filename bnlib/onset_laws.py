@@ -189,7 +189,8 @@ def compare_laws(onsets: Mapping[int, Sequence[Onsets]], widths: Sequence[int], 
         `draws`, `censored`; `laws`: law to `log_likelihood`, `deviance`, `degrees` of freedom and `p_value`
         (chi-squared) against free medians, and `fits`: batch size to `level`, `slope`, `medians`, `deviance`;
         `against`: for each other law, `difference`: log-likelihood of the logarithm minus that law's, its
-        `standard_error`, and `z`. None with fewer than three widths or no usable batch size.
+        `standard_error`, and `z`; `power_over_cube_root`: the same for log-likelihood of the power minus that of the
+        cube root, so that every pair of laws is compared. None with fewer than three widths or no usable batch size.
 
     Example:
         >>> rng = np.random.default_rng(0)
@@ -231,6 +232,7 @@ def compare_laws(onsets: Mapping[int, Sequence[Onsets]], widths: Sequence[int], 
         "censored": sum(len(cell) - _observed(cell) for cells in enough.values() for cell in cells),
         "laws": laws,
         "against": {law: _difference(per_draw["logarithm"], per_draw[law]) for law in LAWS if law != "logarithm"},
+        "power_over_cube_root": _difference(per_draw["power"], per_draw["cube root"]),
     }
 
 

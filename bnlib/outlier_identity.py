@@ -7,10 +7,12 @@ from typing import Any
 import numpy as np
 import torch
 from jaxtyping import Bool, Int
+from scipy.stats import chisquare
+from scipy.stats import t as student
 from torch import Tensor
 
 from bnlib.data import gaussian_batch, symmetric_batch
-from bnlib.estimates import share_interval
+from bnlib.estimates import CONFIDENCE, share_interval
 from bnlib.falsification import Trajectories, digits_batch, follow
 from bnlib.falsification_rules import Thresholds
 from bnlib.layers import Stages, recenter
@@ -52,6 +54,30 @@ def pair_agreement(index: Int[Tensor, "batches redraws"], valid: Bool[Tensor, ".
     return float(np.mean(estimates)), float(np.std(estimates, ddof=1) / math.sqrt(len(estimates)))
 
 
+def student_interval(mean: float, standard_error: float, count: int) -> tuple[float, float]:
+    """95 percent interval of a mean over a few batches, by Student's t.
+
+    Args:
+        mean: of the batches' values.
+        standard_error: of that mean, estimated from the same batches.
+        count: number of batches, at least 2.
+
+    Returns:
+        Lower and upper end.
+
+    Raises:
+        ValueError: fewer than two batches.
+
+    Example:
+        >>> [round(end, 3) for end in student_interval(1.0, 0.1, 9)]
+        [0.769, 1.231]
+    """
+    if count < 2:
+        raise ValueError(f"count is {count}; valid is at least 2 batches.")
+    reach = float(student.ppf((1 + CONFIDENCE) / 2, count - 1)) * standard_error
+    return mean - reach, mean + reach
+
+
 def identity(
     n: int,
     width: int,
@@ -80,11 +106,15 @@ def identity(
 
     Returns:
         `n`, `width`, `depth`, `kind`, `batches`, `redraws`; `chance`, that is 1/n; `share_with_outlier` of
-        all draws; `agreement` and `standard_error` as in `pair_agreement`; and among the draws with an
+        all draws, with the ends `outlier_low`, `outlier_high` of its exact 95 percent interval (exact for the symmetric
+        kind, whose draws are independent; elsewhere draws share batches); `agreement` and `standard_error` as in
+        `pair_agreement`, with `agreement_low`, `agreement_high` by Student's t over batches; `uniform_p`, for the
+        symmetric kind only: p-value of the chi-squared test that every sample is equally often the outlier; and among the draws with an
         outlier, as means over batches, `share_farthest` (with `share_farthest_error`): it is the sample that lies
         farthest from the batch mean in the input, `share_longest`: it has the largest norm in the input, and
-        `share_extreme` (with `share_extreme_error`, its standard error): it is one of
-        the two ends of the line. None where the question makes no sense or there are too few outliers.
+        `share_extreme` (with `share_extreme_error`, its standard error, `extreme_misses`, the number of draws in which
+        it is not, and `extreme_low`, `extreme_high`, the wider of Student's interval over batches and the exact interval
+        of the pooled share, cut at 1): it is one of the two ends of the line. None where the question makes no sense or there are too few outliers.
 
     Raises:
         ValueError: an unknown kind, n < 3, or fewer than two batches or redraws.
@@ -115,7 +145,11 @@ def identity(
     ends = torch.stack([line.argmin(dim=-1), line.argmax(dim=-1)], dim=-1)
     farthest = _share(index == distance.argmax(dim=-1)[:, None], valid)
     longest = _share(index == torch.linalg.vector_norm(x, dim=-1).cpu().argmax(dim=-1)[:, None], valid)
-    extreme = _share((index[..., None] == ends[:, None]).any(dim=-1), valid)
+    at_an_end = (index[..., None] == ends[:, None]).any(dim=-1)
+    extreme = _share(at_an_end, valid) if kind == "line" else (None, None)
+    usable = int((valid.sum(dim=1) >= 2).sum())
+    between = student_interval(*agreement, usable) if agreement else (None, None)
+    outlier_low, outlier_high = share_interval(int(valid.sum()), valid.numel())
     return {
         "n": n,
         "width": width,
@@ -125,13 +159,41 @@ def identity(
         "redraws": redraws,
         "chance": 1 / n,
         "share_with_outlier": float(valid.double().mean()),
+        "outlier_low": outlier_low,
+        "outlier_high": outlier_high,
         "agreement": agreement[0] if agreement else None,
         "standard_error": agreement[1] if agreement else None,
+        "agreement_low": between[0],
+        "agreement_high": between[1],
+        "uniform_p": _uniform_p(index[valid], n) if kind == "symmetric" else None,
         "share_farthest": farthest[0] if kind != "symmetric" else None,
         "share_farthest_error": farthest[1] if kind != "symmetric" else None,
         "share_longest": longest[0] if kind != "symmetric" else None,
-        "share_extreme": extreme[0] if kind == "line" else None,
-        "share_extreme_error": extreme[1] if kind == "line" else None,
+        "share_extreme": extreme[0],
+        "share_extreme_error": extreme[1],
+        **_ends_of_a_line(at_an_end, valid, extreme),
+    }
+
+
+def _uniform_p(chosen: Tensor, n: int) -> float | None:
+    """Chi-squared test that every one of n samples is chosen equally often; None below five expected choices each."""
+    counts = torch.bincount(chosen, minlength=n).numpy()
+    return float(chisquare(counts).pvalue) if counts.sum() >= 5 * n else None
+
+
+def _ends_of_a_line(
+    hits: Tensor, valid: Tensor, share: tuple[float | None, float | None]
+) -> dict[str, int | float | None]:
+    """How often the outlier is no end of the line, and an interval that respects batches and small numbers alike."""
+    if share[0] is None:
+        return {"extreme_misses": None, "extreme_low": None, "extreme_high": None}
+    total, found = int(valid.sum()), int((hits & valid).sum())
+    exact = share_interval(found, total)
+    over_batches = student_interval(*share, int(valid.any(dim=1).sum()))
+    return {
+        "extreme_misses": total - found,
+        "extreme_low": max(0.0, min(exact[0], over_batches[0])),
+        "extreme_high": min(1.0, max(exact[1], over_batches[1])),
     }
 
 

@@ -4,12 +4,10 @@ The sources give the data of the figure only in words. Everything that they leav
 data (scikit-learn's digits), the split, the preprocessing, plain SGD, the rule for its learning rate.
 """
 
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
@@ -18,13 +16,16 @@ from bnlib import geometry
 from bnlib.data import digits
 from bnlib.initializations import nearest_of_rank
 from bnlib.layers import Stages, recenter
-from bnlib.rank_experiments import accuracy_summary, finite_or_none, mean_and_error
+from bnlib.rank_experiments import accuracy_summary, finite_or_none
+from bnlib.rank_rates import best_rate, edge_of_grid, rate_search
 from bnlib.training import (
     Network,
     accuracy,
+    gradients,
     hidden_representations,
     initial_network,
     select_networks,
+    sgd_step,
     shuffled_batches,
     train,
 )
@@ -196,77 +197,6 @@ def initial_geometry(
     }
 
 
-def rate_grid(
-    network: Network,
-    split: Split,
-    stages: Stages,
-    learning_rates: Sequence[float | int],
-    *,
-    batch_size: int,
-    epochs: int,
-    generator: torch.Generator,
-) -> list[dict[str, float | None]]:
-    """Train a few networks with each learning rate of a grid, from the same starts and on the same batches.
-
-    Args:
-        network: initial parameters of the networks.
-        split: the data.
-        stages: the stages of the hidden layers.
-        learning_rates: the grid.
-        batch_size: samples a step.
-        epochs: passes through the training samples.
-        generator: source of the order of the samples.
-
-    Returns:
-        For each rate `rate`, the largest `last_epoch_loss` of a network (mean over the last epoch's batches, nats) and
-        the least and the largest training accuracy, `accuracy_min` and `accuracy_max`; a loss is None and an accuracy
-        0 where training diverged.
-
-    Example:
-        >>> generator, stages = torch.Generator().manual_seed(0), Stages.parse("NL")
-        >>> network = draw_networks(configuration("He"), 64, 8, 1, networks=1, generator=generator)
-        >>> options = {"batch_size": 128, "epochs": 1, "generator": generator}
-        >>> [one["rate"] for one in rate_grid(network, standardized_digits(), stages, [0.01, 0.1], **options)]
-        [0.01, 0.1]
-    """
-    rates, networks = len(learning_rates), len(network[0].weight)
-    x = split.train_x.float()
-    orders = shuffled_batches(len(x), batch_size, epochs, networks=networks, generator=generator)
-    batches = ((x[order].repeat(rates, 1, 1), split.train_y[order].repeat(rates, 1)) for order in orders)
-    start = select_networks(network, [*range(networks)] * rates, dtype=torch.float32)
-    each = torch.tensor(learning_rates, device=x.device).repeat_interleave(networks)
-    found = train(start, batches, stages, each)
-    shares = accuracy(found.network, x, split.train_y, stages, statistics_of=x).nan_to_num(0.0).view(rates, networks)
-    # A loss that became infinite or NaN stays so in the mean and in the maximum.
-    losses = found.losses[-(len(x) // batch_size) :].mean(dim=0).view(rates, networks).amax(dim=1)
-    return [
-        {
-            "rate": rate,
-            "last_epoch_loss": finite_or_none(loss) if steady else None,
-            "accuracy_min": min(ones),
-            "accuracy_max": max(ones),
-        }
-        for rate, loss, steady, ones in zip(
-            learning_rates,
-            losses.tolist(),
-            (found.diverged_at < 0).view(rates, networks).all(dim=1).tolist(),
-            shares.tolist(),
-            strict=True,
-        )
-    ]
-
-
-def best_rate(grid: Sequence[dict[str, float | None]]) -> float:
-    """Return the learning rate whose worst network has the least loss in the last epoch; if all diverged, the smallest.
-
-    Example:
-        >>> best_rate([{"rate": 0.1, "last_epoch_loss": 0.5}, {"rate": 1.0, "last_epoch_loss": None}])
-        0.1
-    """
-    usable = [one for one in grid if one["last_epoch_loss"] is not None]
-    return min(usable, key=lambda one: one["last_epoch_loss"])["rate"] if usable else min(one["rate"] for one in grid)
-
-
 def depth_cell(
     chosen: Configuration,
     depth: int,
@@ -277,7 +207,7 @@ def depth_cell(
     networks: int,
     rank_networks: int,
     epochs: int,
-    selection_epochs: int,
+    selection_rounds: Sequence[int],
     selection_networks: int,
     learning_rates: Sequence[float | int],
     tolerances: Sequence[float | int],
@@ -298,23 +228,22 @@ def depth_cell(
         networks: number of networks that are trained.
         rank_networks: number of networks whose rank is measured, at least `networks`.
         epochs: passes through the training samples.
-        selection_epochs: passes for the choice of the learning rate.
+        selection_rounds: after how many passes the grid of learning rates is thinned, see `rate_search`.
         selection_networks: number of networks for it.
-        learning_rates: the grid for it.
+        learning_rates: the grid.
         tolerances: shares of the largest singular value above which one counts.
         generator: gives an independent stream for each label.
 
     Returns:
-        JSON-able values: `configuration`, `depth`, the results of `initial_geometry` and `rate_grid` (as `grid`),
-        `rate`, `train` and `test` (accuracies, one a network, None after divergence), `diverged` (how many), and their
-        means and standard errors, see `accuracy_summary`.
+        JSON-able values: `configuration`, `depth`, the results of `initial_geometry`, `rate_search` (as `grid`),
+        `first_step` and `train_networks`, and `edge` (see `edge_of_grid`).
 
     Raises:
         ValueError: if rank_networks is below networks.
 
     Example:
         >>> options = {"width": 16, "batch_size": 64, "networks": 2, "rank_networks": 3, "epochs": 2}
-        >>> options |= {"tolerances": [1e-3], "selection_epochs": 1, "selection_networks": 1, "learning_rates": [0.1]}
+        >>> options |= {"tolerances": [1e-3], "selection_rounds": [1], "selection_networks": 1, "learning_rates": [0.1]}
         >>> streams = lambda label: torch.Generator().manual_seed(len(label))
         >>> cell = depth_cell(configuration("He"), 1, standardized_digits(), generator=streams, **options)
         >>> cell["rate"], len(cell["train"]), len(cell["rank"]["0.001"])
@@ -332,12 +261,22 @@ def depth_cell(
     trial = draw_networks(
         chosen, inputs, width, depth, networks=selection_networks, generator=(stream := generator("rate"))
     )
-    grid = rate_grid(
-        trial, split, stages, learning_rates, batch_size=batch_size, epochs=selection_epochs, generator=stream
+    grid = rate_search(
+        trial,
+        split.train_x.float(),
+        split.train_y,
+        stages,
+        learning_rates,
+        batch_size=batch_size,
+        rounds=selection_rounds,
+        generator=stream,
     )
     rate = best_rate(grid)
+    trained = select_networks(start, slice(networks))
+    which = which[:networks]
+    step = first_step(trained, split.train_x[which], split.train_y[which], stages, rate, tolerances)
     outcome = train_networks(
-        select_networks(start, slice(networks)),
+        trained,
         split,
         stages,
         rate,
@@ -345,7 +284,45 @@ def depth_cell(
         epochs=epochs,
         generator=generator("order"),
     )
-    return {"configuration": chosen.name, "depth": depth, **found, "grid": grid, **outcome}
+    edge = edge_of_grid(rate, learning_rates)
+    return {"configuration": chosen.name, "depth": depth, **found, "grid": grid, "edge": edge, **step, **outcome}
+
+
+def first_step(
+    network: Network,
+    x: Float[Tensor, "networks n d"],
+    y: Int[Tensor, "networks n"],
+    stages: Stages,
+    rate: float | int,
+    tolerances: Sequence[float | int],
+) -> dict[str, Any]:
+    """Return what the first step of training sees and does: the gradient at the start, and the rank after it.
+
+    Args:
+        network: initial parameters, float64.
+        x: one batch a network.
+        y: the classes of its samples.
+        stages: the stages of the hidden layers.
+        rate: the learning rate of the step.
+        tolerances: shares of the largest singular value above which one counts.
+
+    Returns:
+        Lists with one entry a network: `first_gradient`, the Frobenius norm of the gradient with respect to the first
+        weight matrix over that with respect to the output layer's weights and biases together; `rank_after`, by
+        tolerance, the rank of the last hidden layer on the same batch after one step.
+
+    Example:
+        >>> generator, stages = torch.Generator().manual_seed(0), Stages.parse("NL")
+        >>> network = draw_networks(configuration("He"), 4, 8, 2, networks=1, generator=generator)
+        >>> x, y = torch.eye(4, dtype=torch.float64)[None], torch.tensor([[0, 1, 2, 3]])
+        >>> sorted(first_step(network, x, y, stages, 0.1, [1e-3]))
+        ['first_gradient', 'rank_after']
+    """
+    _, slope = gradients(network, x, y, stages)
+    first = torch.linalg.matrix_norm(slope[0].weight)
+    output = (slope[-1].weight.square().sum(dim=(1, 2)) + slope[-1].bias.square().sum(dim=(1, 2))).sqrt()
+    after = initial_geometry(sgd_step(network, slope, rate), x, stages, tolerances)
+    return {"first_gradient": (first / output).tolist(), "rank_after": after["rank"]}
 
 
 def train_networks(
@@ -400,97 +377,3 @@ def train_networks(
         **accuracy_summary(values["train"], "train"),
         **accuracy_summary(values["test"], "test"),
     }
-
-
-def cell_summary(cell: dict[str, Any]) -> dict[str, Any]:
-    """Return a cell of `depth_cell` as the results file holds it: lists, and their means with standard errors.
-
-    Args:
-        cell: what `depth_cell` returned.
-
-    Returns:
-        The cell without the deviations of single layers, and for each tolerance `rank_mean`, `rank_error`, for each
-        definition `effective_mean`, `effective_error`, further `live_mean`, `live_error`, `train_median` and
-        `grid_max`, the best accuracy of the learning rate grid.
-
-    Example:
-        >>> lists = {"rank": {"0.1": [1, 3]}, "effective": {"entropy": [2.0, 2.0]}, "live_neurons": [4, 6]}
-        >>> found = cell_summary({**lists, "train": [1.0, None, 0.5], "grid": [{"accuracy_max": 0.9}]})
-        >>> found["rank_mean"], found["live_error"], found["train_median"]
-        ({'0.1': 2.0}, 1.0, 0.5)
-    """
-    found = {key: value for key, value in cell.items() if not key.startswith("deviation")}
-    for name in ("rank", "effective"):
-        pairs = {key: mean_and_error(np.array(values)) for key, values in cell[name].items()}
-        found[f"{name}_mean"] = {key: mean for key, (mean, _) in pairs.items()}
-        found[f"{name}_error"] = {key: error for key, (_, error) in pairs.items()}
-    found["live_mean"], found["live_error"] = mean_and_error(np.array(cell["live_neurons"]))
-    found["grid_max"] = max(one["accuracy_max"] for one in cell["grid"])
-    found["train_median"] = float(np.median([0.0 if share is None else share for share in cell["train"]]))
-    return found
-
-
-def contraction(cell: dict[str, Any]) -> dict[str, Any]:
-    r"""Return the factor by which one layer changes what differs between the samples, in the deeper half of a network.
-
-    With $D_\ell = \lVert GX_\ell\rVert$ and $L$ hidden layers it is $(D_L/D_h)^{1/(L - h)}$ with
-    $h = \lceil L/2\rceil$, for each network; means and standard errors are over the networks.
-
-    Args:
-        cell: what `depth_cell` returned, with at least two hidden layers.
-
-    Returns:
-        `configuration`, `from_layer`, `to_layer`, `factor`, `factor_error`, `networks`, and `share_first`,
-        `share_last`: the mean of $\lVert GX\rVert / \lVert X\rVert$ at layer h and at layer L.
-
-    Raises:
-        ValueError: if there is a single hidden layer.
-
-    Example:
-        >>> two = {"configuration": "He", "deviation_norm": [[2.0, 1.0], [2.0, 1.0]], "deviation": [[0.2, 0.1]] * 2}
-        >>> found = contraction(two)
-        >>> round(found["factor"], 12), found["from_layer"], found["to_layer"]
-        (0.5, 1, 2)
-    """
-    norms, shares = np.array(cell["deviation_norm"]), np.array(cell["deviation"])
-    depth = norms.shape[1]
-    if depth < 2:
-        raise ValueError(f"cell must have at least 2 hidden layers, got {depth}.")
-    half = (depth + 1) // 2
-    factor, error = mean_and_error((norms[:, -1] / norms[:, half - 1]) ** (1 / (depth - half)))
-    return {
-        "configuration": cell["configuration"],
-        "from_layer": half,
-        "to_layer": depth,
-        "factor": factor,
-        "factor_error": error,
-        "networks": len(norms),
-        "share_first": float(shares[:, half - 1].mean()),
-        "share_last": float(shares[:, -1].mean()),
-    }
-
-
-def differences_in_test(first: Sequence[dict[str, Any]], second: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return, depth by depth, how much higher the first configuration's mean test accuracy is than the second's.
-
-    Args:
-        first: cells of one configuration.
-        second: cells of another, of the same depths.
-
-    Returns:
-        `depth`, `difference`, `error` (standard error of the difference of two independent means).
-
-    Example:
-        >>> one = {"depth": 1, "test_mean": 0.9, "test_error": 0.03}
-        >>> two = {"depth": 1, "test_mean": 0.8, "test_error": 0.04}
-        >>> [round(value, 9) for value in differences_in_test([one], [two])[0].values()]
-        [1, 0.1, 0.05]
-    """
-    return [
-        {
-            "depth": one["depth"],
-            "difference": one["test_mean"] - two["test_mean"],
-            "error": math.hypot(one["test_error"], two["test_error"]),
-        }
-        for one, two in zip(first, second, strict=True)
-    ]

@@ -7,6 +7,7 @@ width and a batch in which all pairs have one angle. Angles are radians; no torc
 
 import math
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 from scipy.special import ndtr
@@ -158,6 +159,7 @@ def relu_std_angle_of_large_batch(theta: Values) -> Result:
     return plain(np.array(found).reshape(theta.shape))
 
 
+@cache
 def relu_rms_fixed_point(n: int | float) -> FixedPoint:
     """Angle at which a batch rests under infinitely wide layers of ReLU and then root-mean-square rescaling.
 

@@ -132,12 +132,14 @@ run.record(
     {
         "RMS+NL": {n: math.degrees(kernels.rms_fixed_point_angle(n)) for n in (2, 4, 8, 16, 64)}
         | {"inf": math.degrees(kernels.rms_fixed_point_angle(math.inf))},
-        "RC+RS+NL": {n: math.degrees(kernels.batch_norm_angle(n)) for n in (2, 4, 8, 16, 64)}
+        "RC+RS+NL": {n: math.degrees(kernels.batch_norm_angle(n)) for n in (2, 4, 8, 16, 32, 64)}
         | {"inf": math.degrees(kernels.batch_norm_angle(math.inf))},
     },
 )
 for key in ("2", "4", "8", "16", "inf"):
     run.glue(f"theory-rms-{key}", f"theory_limits_deg['RMS+NL']['{key}']")
+    run.glue(f"theory-bn-{key}", f"theory_limits_deg['RC+RS+NL']['{key}']")
+for key in ("32", "64"):
     run.glue(f"theory-bn-{key}", f"theory_limits_deg['RC+RS+NL']['{key}']")
 run.glue("width-used", "width")
 run.glue("depth-used", "depth")
@@ -302,6 +304,19 @@ for name in STAGES:
                 }
             )  # fmt: skip
 run.record("width_cells", width_cells)
+narrowest = [
+    c for c in width_cells
+    if c["width"] == widths[0] and c["stages"] in ("RMS+NL", "RC+RS+NL") and c["standard_error_deg"] is not None
+]  # fmt: skip
+run.record(
+    "narrow_shift",
+    max(
+        ([abs(c["mean_deg"] - c["theory_at_depth_deg"]), c["standard_error_deg"], c["width"]] for c in narrowest),
+        default=None,
+    ),
+)
+for name, place in (("shift", 0), ("error", 1), ("width", 2)):
+    run.glue(f"narrow-{name}", f"narrow_shift[{place}]", optional=True)
 
 # %% mystnb={"figure": {"caption": "Mean pairwise angle at the last layer against the width, with two standard errors; at the right end, behind the dotted line, infinite width at the same depth for a batch that starts with all angles at 90° (open markers). Where to look: how far a row is from its open marker, and whether it gets there as the width grows; RC+NL, whose open marker is the symmetric state; STD+NL in the lower panel.", "name": "fig-03-widths"}, "image": {"alt": "Two panels, a small batch above and a larger one below: mean pairwise angle in degrees against width on a logarithmic axis, five lines with markers and error bars, and open markers for infinite width at the right end."}} tags=["hide-input"]
 figure, axes = figures.new_figure(rows=len(width_sizes), height=3.0)
@@ -693,7 +708,13 @@ for n in (2, 3, 4, 5, 8, 32):
         for i, t in enumerate(np.linspace(0, math.sqrt((n - 1) / n), 8))
     ]
     difference_checks += [
-        {"n": n, "rise": b - a, "standard_error": math.hypot(u, v)} for (a, u), (b, v) in itertools.pairwise(found)
+        {
+            "n": n,
+            "rise": b - a,
+            "standard_error": math.hypot(u, v),
+            "whole_rise": 1 / (n - 1) + float(kernels.relu_cosine(-1 / (n - 1))),
+        }
+        for (a, u), (b, v) in itertools.pairwise(found)
     ]
 run.record("difference_points", difference_points)
 run.record("difference_checks", difference_checks)
@@ -721,7 +742,7 @@ run.judge("rms-fixed-point", "essay-sixty-degrees-rms")
 # y' \;\le\; \frac{n\,(n-3)}{(n-1)(n-2y)}\;y \;<\; y .
 # $$ (eq-03-std)
 #
-# So the angle decreases to $0$, and in the end $y$ shrinks in every layer by a factor whose upper limit is $(n-3)/(n-1)$.
+# So the angle decreases to $0$, and in the end $y$ shrinks in every layer by a factor that tends to $(n-3)/(n-1)$.
 # ```
 #
 # ```{prf:proof}
@@ -738,6 +759,9 @@ run.judge("rms-fixed-point", "essay-sixty-degrees-rms")
 # the latter because the squared differences of all ordered pairs add up to $2n\lvert Gh\rvert^2$. Now ReLU. For any numbers $(\phi(a)-\phi(b))^2 + (\phi(-a)-\phi(-b))^2 \le (a-b)^2$, and $g$ and $-g$ have the same law, so
 # $\mathbb E(\phi(g_i)-\phi(g_j))^2 \le \tfrac12\,\mathbb E(g_i-g_j)^2$, while $\mathbb E\phi(g_i)^2 = \tfrac12\,\mathbb E g_i^2$ exactly. Dividing, $y' \le \tfrac{n}{n-1}\big/\mathbb E[g_i^2]$, which is the first inequality; the second is
 # $2y(n-1) < 2n$. A decreasing sequence has a limit, and at a limit other than 0 the two inequalities contradict each other.
+#
+# For the factor, the first step loses $(\phi(a)-\phi(b))^2 + (\phi(-a)-\phi(-b))^2 = (a-b)^2 - 2(ab)^-$ with $(ab)^- = \max(-ab,0)$, so that $y' = \bigl(\tfrac n{n-1} - \mathbb E(g_ig_j)^-\bigr)\big/\mathbb E[g_i^2]$ exactly. Where $g_ig_j<0$, $(g_ig_j)^-\le\tfrac14(g_i-g_j)^2\le\tfrac n2$, and this has
+# probability $\theta/\pi\to0$ as $y\to0$. So the loss vanishes in the limit, and $y'/y\to\tfrac n{n-1}\cdot\tfrac{n-3}n$.
 # ```
 #
 # For $n\le3$ the expectation of $1/\lvert Gh\rvert^2$ is infinite: rare neurons with nearly equal pre-activations dominate, and the wider the layer, the more the angle drops at once. For $n\to\infty$ the standard deviation is a constant and
@@ -775,6 +799,11 @@ for n in sizes:
             }
         )  # fmt: skip
 run.record("std_cells", std_cells)
+std_paths = {n: angles.wide_angle_path(STAGES["STD+NL"], n, parameters.depth) for n in sizes if n >= 4}
+run.record(
+    "std_largest_over_three_pi",  # over all depths: the angle times the depth, in units of 3 pi
+    {n: float((np.arange(1, parameters.depth + 1) * path[1:]).max() / (3 * math.pi)) for n, path in std_paths.items()},
+)
 run.record("std_draws", std_draws)
 
 narrow, wider = max(2, parameters.width // 4), 4 * parameters.width
@@ -862,6 +891,7 @@ for n in sizes:
             "n": n,
             "symmetric_deg": math.degrees(kernels.batch_norm_angle(n)),
             "early_deg": found["mean"][early],
+            "early_standard_error_deg": found["standard_error"][early],
             "mean_deg": found["mean"][-1],
             "standard_error_deg": found["standard_error"][-1],
             "escaped_deg": None if state is None else math.degrees(state.mean_angle),
@@ -871,6 +901,12 @@ for n in sizes:
             "top_over_second": found["top_over_second"],
             "escaped_norm_ratio": None if state is None else state.norm_ratio,
             "top_over_second_with_rescaling": simulated["RC+RS+NL", n]["top_over_second"],
+            **{
+                key: found[key]
+                for key in ("outlier_deg_low", "outlier_deg_high", "top_over_second_low", "top_over_second_high")
+            },
+            "with_rescaling_low": simulated["RC+RS+NL", n]["top_over_second_low"],
+            "with_rescaling_high": simulated["RC+RS+NL", n]["top_over_second_high"],
         }
     )
 run.record("recentered_states", recentered_states)
@@ -921,6 +957,8 @@ run.judge("recentered-angle-is-transient", "essay-seventy-five-degrees-rc")
 # :label: prop-03-order
 # (a) *Recentering alone, exact at every width.* Take the same weights $W_1,W_2,\dots$ and a centered batch $X_0 = GX_0$; let $Y_0=X_0$, $Y_{t+1} = \phi(GY_tW_{t+1})$ (RC+NL) and $X_{t+1} = G\phi(X_tW_{t+1})$ (NL+RC). Then $X_t = GY_t$ for every $t$, and what the second network has behind ReLU in layer $t+1$ *is* $Y_{t+1}$.
 #
+# In (b) and (d) the batch has a common cosine $c<1$, and a neuron that is silent on the whole batch, whose divisor is zero, stays zero behind the norm.
+#
 # (b) *NL+RC and NL+RC+RS, symmetric batches, infinite width.* From the first layer on every two samples are at $\arccos(-\tfrac1{n-1})$ behind the norm, and from the second layer on at $\theta_{\mathrm{BN}}(n)$ of {eq}`eq-03-bn` behind ReLU.
 #
 # (c) *NL+RMS, symmetric batches, infinite width, $c\ge0$.* With $f=\phi(h)$, $z$ the part of $h$ that the samples share, $g_k(z,s) = \mathbb E[f_1^ke^{-sf_1^2}\mid z]$ and $p = P(f=0)$,
@@ -953,7 +991,7 @@ run.judge("recentered-angle-is-transient", "essay-seventy-five-degrees-rc")
 # Part (a) settles the paper's own setting: the order is a matter of where one looks, and the escaped point is there in both orders or in neither. But behind the norm it cannot be seen by the usual two numbers: in a recentered batch the mean of the others is $-x_i/(n-1)$, so *every* sample is at exactly 180° from the mean of the others and $n-1$ times as long. Whoever measures an escape must look behind ReLU.
 # With rescaling the two orders are different networks, since the divisors of the columns do not commute with $W$; that the same weights tell them apart, and do not where (a) holds: *{glue:text}`verdict-order-recentering-is-one-map`*. And still (b) gives the same angle behind ReLU. Without recentering the order decides more:
 #
-# * NL+RMS treats all neurons that are alive alike, while RMS+NL gives a neuron that is active on few samples a small weight. Its resting angle, from {eq}`eq-03-nlrms` by quadrature, is {glue:text}`nlrms-norm-8:.3f`° behind the norm and {glue:text}`nlrms-relu-8:.3f`° behind ReLU for $n=8$, {glue:text}`nlrms-norm-inf:.3f`° and {glue:text}`nlrms-relu-inf:.3f`° for $n\to\infty$. The sixty degrees are there again, at the point where the other order has them. (We do not prove that this fixed point is the only one.)
+# * NL+RMS treats all neurons that are alive alike, while RMS+NL gives a neuron that is active on few samples a small weight. Its resting angle, from {eq}`eq-03-nlrms` by quadrature, is {glue:text}`nlrms-norm-8:.3f`° behind the norm and {glue:text}`nlrms-relu-8:.3f`° behind ReLU for $n=8$, {glue:text}`nlrms-norm-inf:.3f`° and {glue:text}`nlrms-relu-inf:.3f`° for $n\to\infty$. RMS+NL, behind ReLU as well, rests at {glue:text}`theory-rms-8:.3f`° and {glue:text}`theory-rms-inf:.3f`°. (We do not prove that the fixed point of NL+RMS is the only one.)
 # * NL+STD has, in (d), two limits that do not commute. A neuron whose shared part is negative is silent on a *small* batch that is nearly collapsed; in a large batch some sample is still alive, and the division blows the differences up. Where a finite batch stands between the two is a matter of its map, {numref}`fig-03-order`: for $n\to\infty$ it rests at {glue:text}`nlstd-norm-inf:.2f`° behind the norm. That the map moves some angle up for batches of 16 or more: *{glue:text}`verdict-order-std-map-moves-up`*. STD+NL moves none ({prf:ref}`prop-03-std`).
 
 # %% tags=["hide-input"]
@@ -975,10 +1013,16 @@ run.glue("nlstd-relu-inf", "resting_points_deg['NL+STD, inf'][1]")
 run.record(
     "order_gap",
     {
-        norm: angle_survey.order_gap(
-            norm, n=reference, width=max(2, parameters.width // 4), depth=min(30, parameters.depth),
-            generator=run.generator("order gap", norm),
-        )
+        norm: {
+            d: angles.none_if_undefined(
+                angle_survey.order_gap(
+                    norm, n=reference, width=d, depth=min(30, parameters.depth),
+                    generator=run.generator("order gap", norm, d),
+                )
+            )
+            # without recentering, very narrow networks lose the whole batch
+            for d in sorted({*((2, 4) if norm == "RC" else ()), 16, max(16, parameters.width // 4), parameters.width})
+        }
         for norm in ("RC", "RC+RS", "RMS", "STD")
     },
 )  # fmt: skip
@@ -1142,11 +1186,11 @@ figures.show(figure)
 # ```{prf:theorem} Half of all activities are zero
 # :label: thm-03-half
 # At every width and depth, and for each of the five rows: given everything below a layer, the vector $h$ of a neuron's activities over the batch before ReLU has the same law as $-h$. So its histogram, averaged over weights,
-# is symmetric about zero, with recentering and without; and if a sample's activity is not zero almost surely, ReLU sets it to zero with probability exactly one half.
+# is symmetric about zero, with recentering and without; and if, given everything below, a sample's activity is not almost surely zero, ReLU sets it to zero with probability exactly one half.
 # ```
 #
 # ```{prf:proof}
-# $W$ and $-W$ have the same law, $X(-W) = -XW$, recentering is linear, and the divisors of RMS, STD and RS do not change under $h\mapsto-h$. So $h$ and $-h$ have the same law, and $P(h_i<0) = P(h_i>0)$.
+# $W$ and $-W$ have the same law, $X(-W) = -XW$, recentering is linear, and the divisors of RMS, STD and RS do not change under $h\mapsto-h$. So $h$ and $-h$ have the same law, and $P(h_i<0) = P(h_i>0)$. Given everything below, $h_i$ before the division is a centered Gaussian, hence zero almost surely or with probability zero, and a divisor that is zero with positive probability is zero for all neurons: so if $h_i$ is not almost surely zero, each of the two probabilities is one half.
 # ```
 #
 # Compared at the same place, before or after, pooled histograms can therefore differ neither in symmetry nor in their mass at zero. {numref}`fig-03-histograms` shows both places, and the table has the numbers. What the essay describes is a histogram after ReLU without
@@ -1432,7 +1476,17 @@ for without, with_rc in (("NL", "RC+NL"), ("RMS+NL", "RC+RS+NL"), ("STD+NL", "RC
         if None in (a["standard_error_deg"], b["standard_error_deg"]):
             continue
         near = [abs(c["mean_deg"] - c["essay_deg"]) + 2 * c["standard_error_deg"] <= 2.5 for c in (a, b)]
-        essay_pairs.append({"without": without, "with": with_rc, "n": n, "sixty": near[0], "seventy_five": near[1]})
+        far = [abs(c["mean_deg"] - c["essay_deg"]) - 2 * c["standard_error_deg"] > 2.5 for c in (a, b)]
+        essay_pairs.append(
+            {
+                "without": without,
+                "with": with_rc,
+                "n": n,
+                "sixty": near[0],
+                "seventy_five": near[1],
+                "excluded": any(far),
+            }
+        )
         gains.append(
             {
                 "without": without, "with": with_rc, "n": n, "gain_deg": b["mean_deg"] - a["mean_deg"],
@@ -1483,9 +1537,15 @@ for point, key in (("behind ReLU", "after_relu"), ("behind the norm", "after_nor
             sixty, seventy_five = (
                 abs(o[f"{key}_deg"] - target) + 2 * o[f"{key}_standard_error_deg"] <= 2.5 for o, target in pair
             )
-            order_pairs.append(
-                {"point": point, "without": without, "n": n, "sixty": sixty, "seventy_five": seventy_five}
+            excluded = any(
+                abs(o[f"{key}_deg"] - target) - 2 * o[f"{key}_standard_error_deg"] > 2.5 for o, target in pair
             )
+            order_pairs.append(
+                {
+                    "point": point, "without": without, "n": n, "sixty": sixty, "seventy_five": seventy_five,
+                    "excluded": excluded,
+                }
+            )  # fmt: skip
 run.record("order_pairs", order_pairs)
 run.record("order_pairs_holding", [q for q in order_pairs if q["sixty"] and q["seventy_five"]])
 figures.table(
@@ -1543,7 +1603,7 @@ run.judge("essay-sixty-and-seventy-five-norm-after")
 # (a) and (b) For $c=\tfrac12$ the signs are those of $\xi_i - \zeta$ with $\zeta=-z$: sample $i$ is active if $\xi_i>\zeta$. The $n+1$ numbers $\zeta,\xi_1,\dots,\xi_n$ are independent and alike, so the rank of $\zeta$ among them is uniform, and the number of active samples is one less than
 # that rank counted from the top. Each of the $n+1$ counts has probability $1/(n+1)$, $0$ and $n$ included.
 #
-# In the figure it is the panel of RMS+NL. Its angle at rest is 60° only near $n=8$; for larger batches it is a little less, so $c$ is a little more than $\tfrac12$ and the ends are a little higher. Besides, the width is finite.
+# In the figure it is the panel of RMS+NL. Its angle at rest is {glue:text}`theory-rms-8:.2f`° at $n=8$ and {glue:text}`theory-rms-inf:.2f`° for $n\to\infty$, not exactly 60°, so $c$ is not exactly $\tfrac12$: where it is more, the ends are higher. Besides, the width is finite.
 #
 # (c) As $c\to1$ the shared part decides alone: both ends go to $\tfrac12$ and everything between goes to zero. On a share of about $\theta$ of the neurons ReLU still cuts between the samples, and that is why the angle of ReLU alone loses only a share of about $\theta$ a layer ({prf:ref}`prop-03-relu`).
 # ```
@@ -1573,8 +1633,8 @@ run.judge("essay-sixty-and-seventy-five-norm-after")
 #
 # Equality needs every $a_i$ to be $M$ or $b$; mean zero allows exactly one $M$.
 #
-# In the escaped state of RC+NL the recentered activities of a neuron are one number against $n-1$ nearly equal ones, so each neuron's skewness is near the bound, with sign plus or minus by the symmetry of the weights. Pooled over neurons the signs cancel: this is why the pooled histogram of RC+NL is symmetric while each of its neurons is as
-# skewed as can be.
+# In the escaped state of RC+NL the recentered activities of a neuron are one number against $n-1$ nearly equal ones, so each neuron's skewness is near the bound, with sign plus or minus by the symmetry of the weights. Pooled over neurons the signs cancel: the pooled histogram of RC+NL
+# is symmetric ({prf:ref}`thm-03-half`), however skewed single neurons are. Measured, as a root mean square over neurons: {glue:text}`skewness-rc:.2f`, the bound being {glue:text}`skewness-bound:.2f`.
 # ```
 #
 # ````{exercise} When is it 75 degrees?
@@ -1600,7 +1660,7 @@ run.judge("essay-sixty-and-seventy-five-norm-after")
 # ```
 #
 # 75°: $n$ from {glue:text}`bn-first` to {glue:text}`bn-last`. 70°: all larger $n$, since the limit is {glue:text}`theory-bn-inf:.2f`°. With $c = -1/(n-1)$ the cosine is about $\tfrac1\pi - \tfrac1{2(n-1)}$, so the angle exceeds its limit by about $\tfrac{1}{2(n-1)\sin\theta}$ radians, with $\sin\theta = \sqrt{1-1/\pi^2}$:
-# it falls like $1/n$, and a typical batch of 32 or more is at 72°, not 75°.
+# it falls like $1/n$: {glue:text}`theory-bn-32:.2f`° at $n=32$, {glue:text}`theory-bn-64:.2f`° at $n=64$.
 # ````
 
 # %% mystnb={"figure": {"caption": "For the next exercise: a figure as it might be shown in a talk, under the title “recentering removes the skew and the mass at zero”. It is drawn from the data of this page.", "name": "fig-03-flawed"}, "image": {"alt": "Two histograms beside each other with different axes: left, titled without recentering, root mean square after ReLU; right, titled with recentering, batch norm before ReLU."}} tags=["hide-input"]
@@ -1657,7 +1717,7 @@ figures.show(figure)
 # ````{solution} ex-03-width
 # :label: sol-03-width
 # :class: dropdown
-# *RMS+NL and RC+RS+NL* are pulled back in every layer; a finite width shifts them by an amount of the order of $1/d$, about a degree or a few at this width, and their claims allow for $256/d$ degrees, so that they are hard to refute there: a weak test, which is why the page uses a larger width.
+# *RMS+NL and RC+RS+NL* are pulled back in every layer; a finite width shifts them by an amount of the order of $1/d$ (the largest shift at {glue:text}`narrow-width` neurons in the table of widths is {glue:text}`narrow-shift:.2f`°, with a standard error of {glue:text}`narrow-error:.2f`°), and their claims allow for $256/d$ degrees, so that they are hard to refute at 32 neurons: a weak test, which is why the page uses a larger width.
 #
 # *NL* is marginal: ReLU does nothing to first order, so the walk of {prf:ref}`prop-03-pair` adds up. At depth $L>d$ the typical angle is smaller than the infinite-width value by a factor of about $e^{-L/d}$, with a spread of $\sqrt{2L/d}$ in the logarithm: mean and median part, and the mean is carried by few draws.
 #
@@ -1670,7 +1730,7 @@ figures.show(figure)
 #
 # ````{exercise} Where does the standard deviation begin to hold?
 # :label: ex-03-open
-# *Hard, open; with `bnlib`.* For NL+STD, {prf:ref}`prop-03-order` (d) says that the collapsed batch attracts for every finite $n$ and repels for $n=\infty$. So for large $n$ there must be at least two more fixed points than for small $n$. (a) Find with `bnlib.stage_order.sampled_relu_std_angle` between which batch sizes the first pair of them appears, with an error bar. (b) How does the repelling one go to zero as $n\to\infty$? (c) Prove that NL+RMS has only one fixed point, or find a counterexample. We have no answer to (b) and (c).
+# *Hard, open; with `bnlib`.* For NL+STD, {prf:ref}`prop-03-order` (d) says that the collapsed batch attracts for every finite $n\ge4$ and repels for $n=\infty$. So for large $n$ there are at least two fixed points with $0<c<1$: the map lies below the diagonal at angles near zero, above it somewhere, since it tends to the map of $n=\infty$, and below it at 90°, where ReLU brings orthogonal samples closer. (a) Find with `bnlib.stage_order.sampled_relu_std_angle` between which batch sizes the first pair of them appears, with an error bar. (b) How does the repelling one go to zero as $n\to\infty$? (c) Prove that NL+RMS has only one fixed point, or find a counterexample. We have no answer to (b) and (c).
 #
 # ```{admonition} Hint
 # :class: dropdown

@@ -1416,10 +1416,10 @@ rows = {
 run.record("leaky_states", rows)
 radii = []
 for n in range(7, 65):
-    state = cluster_growth.outlier_state(n)
+    state = cluster_growth.outlier_state(n)  # below, [1:] leaves out the scale, whose multiplier is 1
     known = {
-        "outlier": (all_multipliers(class_stability(0.0, state.u, n)), state.scale_growth),
-        "symmetric": (all_multipliers(symmetric_stability(n)), (1 - relu_cosine(-1 / (n - 1))) * (n - 1) / n),
+        "outlier": (all_multipliers(class_stability(0.0, state.u, n))[1:], state.scale_growth),
+        "symmetric": (all_multipliers(symmetric_stability(n))[1:], (1 - relu_cosine(-1 / (n - 1))) * (n - 1) / n),
     }
     for name, (multipliers, growth) in known.items():
         ends = float(multipliers.real.min()), float(multipliers.real.max())

@@ -22,6 +22,10 @@ def test_depth_cell_summarizes_the_curves(seed):
     fall = (degrees[cell["depths"].index(12)] / degrees[-1]).log2()
     assert cell["exponent"] == pytest.approx(fall.mean().item())
     assert cell["top_over_second"] == pytest.approx(curves.top_over_second[-1].quantile(0.5).item())
+    # of six draws the 95 percent interval of a median is the whole sample
+    ratios = curves.top_over_second[-1].tolist()
+    assert (cell["top_over_second_low"], cell["top_over_second_high"]) == (min(ratios), max(ratios))
+    assert cell["outlier_deg_low"] <= cell["outlier_deg"] <= cell["outlier_deg_high"]
 
 
 def test_a_single_layer_has_no_exponent(generator):

@@ -3,7 +3,14 @@
 import numpy as np
 import pytest
 
-from bnlib.falsification_rules import Thresholds, cell_status, growth_table, status, verdict_at
+from bnlib.falsification_rules import (
+    Thresholds,
+    cell_status,
+    growth_table,
+    status,
+    verdict_at,
+    verdicts_by_width,
+)
 
 
 @pytest.mark.parametrize(
@@ -103,6 +110,18 @@ CASES = {
         "confirmed",
         8,
     ),
+    "growth at a width without cells does not count when it holds": (
+        [detail(n) for n in (8, 16, 32)],
+        [row(8), row(8, width=4096)],
+        "confirmed",
+        8,
+    ),
+    "growth at a width without cells does not count when it fails": (
+        [detail(n) for n in (8, 16, 32)],
+        [row(8), row(8, 0.5, 0.6, width=4096)],
+        "confirmed",
+        8,
+    ),
     "one batch size": ([detail(8, angle=BAD)], [], "refuted", None),
     "too few draws": ([detail(8, angle=(None, None), top=(None, None))], [], "inconclusive", None),
 }
@@ -119,6 +138,21 @@ def test_verdict_at(case):
 def test_verdict_at_refuses_a_depth_without_cells():
     with pytest.raises(ValueError, match=r"depth is 99; valid is a depth for which there are cells\."):
         verdict_at([detail(8)], [], 99, Thresholds())
+
+
+def test_verdicts_by_width_judge_each_width_alone():
+    cells = [detail(n, width=w) for n in (8, 16, 32, 64) for w in (64, 256) if (n, w) != (8, 256)]
+    cells.append(detail(8, width=256, angle=BAD))
+    rows = [row(8), row(16), row(16, width=256)]
+    found = verdicts_by_width(cells, rows, 30, Thresholds())
+    assert [(w, v["verdict"], v["from_n"]) for w, v in found.items()] == [
+        (64, "confirmed", 8),
+        (256, "confirmed under conditions", 16),
+    ]
+    together = verdict_at(cells, rows, 30, Thresholds())
+    assert (together["verdict"], together["from_n"]) == ("confirmed under conditions", 16)
+    with pytest.raises(ValueError, match=r"depth is 99; valid is a depth for which there are cells\."):
+        verdicts_by_width(cells, rows, 99, Thresholds())
 
 
 def test_cell_status_is_the_worse_of_the_two_rules():

@@ -162,6 +162,32 @@ def test_quiet_neurons():
     assert layer_moments.quiet_neuron_share(torch.zeros(5, 2, 3), 0.0).tolist() == [1.0] * 5
 
 
+def test_the_jackknife_knows_how_far_a_cosine_strays(generator):
+    width, angle = 400, 1.0
+    z = torch.randn(300, 2, width, generator=generator, dtype=torch.float64)
+    rows = torch.stack([z[:, 0], math.cos(angle) * z[:, 0] + math.sin(angle) * z[:, 1]], dim=1)
+    found = [layer_moments.sampled_cosine(pair) for pair in rows]
+    cosines = torch.tensor([f.mean for f in found], dtype=torch.float64)
+    errors = torch.tensor([f.standard_error for f in found], dtype=torch.float64)
+    # delta method: the cosine of Gaussian coordinates has the deviation (1 - c^2)/sqrt(width)
+    expected = math.sin(angle) ** 2 / math.sqrt(width)
+    assert abs(cosines.mean().item() - math.cos(angle)) < 5 * expected / math.sqrt(300)
+    assert abs(errors.mean().item() / expected - 1) < 0.05
+    assert abs(cosines.std().item() / errors.mean().item() - 1) < 0.25  # six standard errors of a deviation of 300
+    # the error of a single coordinate, without the average over them, is refused
+    assert abs(errors.mean().item() * math.sqrt(width) / expected - 1) > 0.05
+
+
+def test_the_cosine_of_two_rows(generator):
+    rows = torch.randn(2, 7, generator=generator, dtype=torch.float64)
+    found = layer_moments.sampled_cosine(rows)
+    assert found.mean == pytest.approx(torch.cosine_similarity(rows[0], rows[1], dim=0).item())
+    kept = [rows[:, [j for j in range(7) if j != k]] for k in range(7)]
+    each = torch.stack([torch.cosine_similarity(r[0], r[1], dim=0) for r in kept])
+    assert found.standard_error == pytest.approx((each.std().item()) * 6 / math.sqrt(7))
+    assert layer_moments.sampled_cosine(torch.stack([rows[0], -3 * rows[0]])).standard_error < 1e-12
+
+
 @pytest.mark.parametrize(
     ("call", "sentence"),
     [
@@ -195,6 +221,10 @@ def test_quiet_neurons():
         (
             lambda g: layer_moments.sample_small_differences(3, 3, 1, 2, generator=g, start_angle=4.0),
             "start_angle must be between 0 and pi radians, got 4.0.",
+        ),
+        (
+            lambda g: layer_moments.sampled_cosine(torch.ones(2, 1)),
+            r"rows must be two vectors of at least two coordinates, got shape \(2, 1\)",
         ),
         (
             lambda g: layer_moments.quiet_neuron_share(torch.eye(2), -1.0),

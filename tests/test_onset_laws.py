@@ -43,6 +43,12 @@ def test_the_law_that_was_put_in_is_not_rejected_and_the_others_are(seed, law):
     assert found["laws"][wrong]["p_value"] < 1e-5
     difference = found["against"]["power" if law == "logarithm" else law]
     assert (difference["z"] > 1.96) == (law == "logarithm")
+    # The third pair: the difference of the two other laws, and it finds which of the two was put in.
+    between = found["power_over_cube_root"]
+    against = found["against"]
+    assert between["difference"] == pytest.approx(against["cube root"]["difference"] - against["power"]["difference"])
+    if law != "logarithm":
+        assert (between["difference"] > 0) == (law == "power")
 
 
 def test_censored_draws_do_not_bias_the_slope(seed):

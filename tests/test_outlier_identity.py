@@ -8,7 +8,14 @@ import torch
 
 from bnlib.estimates import share_interval
 from bnlib.falsification import Thresholds
-from bnlib.outlier_identity import dose_response, identity, pair_agreement
+from bnlib.outlier_identity import (
+    _ends_of_a_line,
+    _uniform_p,
+    dose_response,
+    identity,
+    pair_agreement,
+    student_interval,
+)
 
 
 def test_pair_agreement_agrees_with_counting_pairs(seed):
@@ -67,6 +74,45 @@ def test_symmetric_batches_agree_by_chance_and_a_line_does_not(seed):
     assert symmetric["share_farthest"] is None
     assert symmetric["share_extreme"] is None
     assert line["share_extreme"] > 2 / 12
+
+
+def test_student_intervals_cover_where_two_standard_errors_do_not(seed):
+    g = torch.Generator().manual_seed(seed)
+    sample = torch.randn(4000, 4, generator=g, dtype=torch.float64)
+    means, errors = sample.mean(dim=1), sample.std(dim=1) / 2
+    ends = [student_interval(m, e, 4) for m, e in zip(means.tolist(), errors.tolist(), strict=True)]
+    covered = sum(low <= 0 <= high for low, high in ends)
+    error = math.sqrt(4000 * 0.95 * 0.05)
+    assert abs(covered - 0.95 * 4000) < 5 * error
+    assert abs(int((means.abs() <= 2 * errors).sum()) - 0.95 * 4000) > 5 * error
+    with pytest.raises(ValueError, match=r"count is 1; valid is at least 2 batches\."):
+        student_interval(0.5, 0.1, 1)
+
+
+def test_choices_of_symmetric_batches_are_uniform_and_those_of_others_are_not_asked(seed):
+    found = run("symmetric", seed)
+    assert found["uniform_p"] > 1e-6
+    assert found["outlier_low"] < found["share_with_outlier"] <= found["outlier_high"]
+    assert (found["outlier_low"], found["outlier_high"]) == share_interval(
+        round(240 * found["share_with_outlier"]), 240
+    )
+    assert run("gaussian", seed)["uniform_p"] is None
+    assert run("symmetric", seed, batches=2, redraws=2)["uniform_p"] is None
+    # Power: choices that prefer one sample as much as twice are rejected.
+    uneven = torch.cat([torch.arange(12).repeat(20), torch.zeros(60, dtype=torch.long)])
+    assert _uniform_p(uneven, 12) < 1e-6
+
+
+def test_ends_of_a_line_have_an_interval_even_without_a_miss():
+    hits, valid = torch.ones(9, 20, dtype=torch.bool), torch.ones(9, 20, dtype=torch.bool)
+    found = _ends_of_a_line(hits, valid, (1.0, 0.0))
+    assert (found["extreme_misses"], found["extreme_high"]) == (0, 1.0)
+    assert found["extreme_low"] == share_interval(180, 180)[0] > 0.97
+    hits[0] = False  # one batch in which it never is: known less well than 20 misses of 180 draws would be
+    found = _ends_of_a_line(hits, valid, (8 / 9, 1 / 9))
+    assert found["extreme_misses"] == 20
+    assert found["extreme_low"] == pytest.approx(student_interval(8 / 9, 1 / 9, 9)[0])
+    assert _ends_of_a_line(hits, valid, (None, None))["extreme_low"] is None
 
 
 def test_identity_without_an_outlier_says_so(seed):

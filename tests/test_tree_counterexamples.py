@@ -2,6 +2,7 @@
 
 import math
 from fractions import Fraction
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -115,9 +116,14 @@ def test_polytopes_attain_the_largest_ratio(n, d):
     assert sine == pytest.approx(float(tree_counterexamples.equal_gap_square(n, 2 * d)), rel=1e-12)
 
 
-def _criterion(claim):
+@cache
+def _criteria():
     entries = yaml.safe_load((Path(__file__).parents[1] / "book" / "claims.yml").read_text(encoding="utf-8"))
-    return next(entry["criterion"] for entry in entries if entry["id"] == claim)
+    return {entry["id"]: entry.get("criterion") for entry in entries}
+
+
+def _criterion(claim):
+    return _criteria()[claim]
 
 
 def test_criteria_can_come_out_every_way():
@@ -152,3 +158,74 @@ def test_transfer_criteria_can_come_out_every_way(claim):
     for low, high, verdict in ((0.0, 0.2, "confirmed"), (0.3, 0.9, "refuted"), (0.1, 0.4, "inconclusive")):
         cells = [{name: {"low": 0.0, "high": 0.2}}, {name: {"low": low, "high": high}}]
         assert criteria.decide(_criterion(f"tree-transfer-{claim}"), {"comparisons": cells}) == verdict
+
+
+def _checked(**changed):
+    base = {"kind": "gaussian", "extremes_product": 0.0, "extremes_off_deg": 0.0}
+    for name in ("cluster_angle_deg", "ratio", "gap"):
+        base |= {name: 0.05, f"{name}_half": 0.06}
+    return {"convergence_checks": [base, {**base, **changed}]}
+
+
+def _counted(name, lower, upper):
+    sure = {f"{name}_lower": 0.9, f"{name}_upper": 0.99}
+    return {"forest_cells": [sure, {f"{name}_lower": lower, f"{name}_upper": upper}]}
+
+
+def _compared(low, high):
+    return {"comparisons": [{"second": {"low": 0.0, "high": 0.2}}, {"second": {"low": low, "high": high}}]}
+
+
+def _tossed(difference, error, lower=0.4, upper=0.5):
+    limits = {
+        f"{side}_{end}": value for side in ("maximum", "minimum") for end, value in (("lower", lower), ("upper", upper))
+    }
+    return {"symmetric_cells": [{"difference": difference, "difference_error": error, **limits}]}
+
+
+def _agreed(symmetric, gaussian, error=0.01):
+    cells = {"symmetric_cells": symmetric, "transfer_cells": gaussian}
+    return {name: [{"agreement": value, "agreement_error": error}] for name, value in cells.items()}
+
+
+@pytest.mark.parametrize(
+    ("claim", "values", "verdict"),
+    [
+        ("theorem-11-orthogonal-extremes", _checked(), "confirmed"),
+        ("theorem-11-orthogonal-extremes", _checked(extremes_product=1e-9), "refuted"),
+        ("theorem-11-cluster-direction", _checked(), "confirmed"),
+        # Beyond the line at one depth, but falling: a limit is not refuted by that.
+        ("theorem-11-cluster-direction", _checked(cluster_angle_deg=0.11, cluster_angle_deg_half=3.0), "inconclusive"),
+        ("theorem-11-cluster-direction", _checked(cluster_angle_deg=0.11, cluster_angle_deg_half=0.11), "refuted"),
+        ("theorem-11-larger-extreme", _checked(), "confirmed"),
+        ("theorem-11-larger-extreme", _checked(ratio=1.1, ratio_half=1.5), "inconclusive"),
+        ("theorem-11-larger-extreme", _checked(gap=1.1, gap_half=1.1), "refuted"),
+        ("theorem-11-larger-extreme", _checked(kind="tied", ratio=2.0, ratio_half=2.0), "confirmed"),
+        ("network-one-outlier-any-dimension", _counted("network_one", 0.6, 0.8), "confirmed"),
+        ("network-one-outlier-any-dimension", _counted("network_one", 0.4, 0.6), "inconclusive"),
+        ("network-one-outlier-any-dimension", _counted("network_one", 0.1, 0.3), "refuted"),
+        ("simplified-model-one-outlier-any-dimension", _counted("toy_one", 0.6, 0.8), "confirmed"),
+        ("simplified-model-one-outlier-any-dimension", _counted("toy_one", 0.4, 0.6), "inconclusive"),
+        ("simplified-model-one-outlier-any-dimension", _counted("toy_one", 0.1, 0.3), "refuted"),
+        ("tree-faithful", _compared(0.0, 0.2), "confirmed"),
+        ("tree-faithful", _compared(0.36, 0.66), "inconclusive"),
+        ("tree-faithful", _compared(0.51, 0.81), "refuted"),
+        ("symmetric-coin", _tossed(0.03, 0.02), "confirmed"),
+        ("symmetric-coin", _tossed(0.03, 0.06), "inconclusive"),
+        ("symmetric-coin", _tossed(0.0, 0.02, lower=0.19, upper=0.21), "inconclusive"),
+        ("symmetric-coin", _tossed(0.2, 0.02), "refuted"),
+        ("symmetric-coin", _tossed(0.0, 0.02, lower=0.1, upper=0.19), "refuted"),
+        ("outlier-identity-in-one-dimension", _agreed(0.5, 0.5), "confirmed"),
+        ("outlier-identity-in-one-dimension", _agreed(0.5, 0.8), "confirmed under conditions"),
+        ("outlier-identity-in-one-dimension", _agreed(0.71, 0.8), "refuted"),
+        ("outlier-identity-in-one-dimension", _agreed(0.71, 0.8, error=0.05), "inconclusive"),
+    ],
+)
+def test_criteria_on_made_up_values(claim, values, verdict):
+    assert criteria.decide(_criterion(claim), values) == verdict
+
+
+def test_one_batch_cannot_confirm_a_bound_for_every_dimension():
+    for ratio, verdict in ((2.0, "refuted"), (0.5, "inconclusive")):
+        polytope = {"ratio_square": ratio, "finite_ratio_square": ratio, "bound_square": 1.0}
+        assert criteria.decide(_criterion("theorem-11-any-dimension"), {"polytope": polytope}) == verdict

@@ -273,6 +273,24 @@ def modules_text() -> str:
     return "\n".join(lines)
 
 
+def claim_told(what: str, name: str, records: dict[str, dict[str, Any]], page: str) -> str:
+    """`{{ verdict id }}` or `{{ measured id }}` on a prose page: as computed, linked to the place that decides it.
+
+    Raises:
+        Refusal: there is no such claim, or something else is asked of it.
+    """
+    rows = {row["id"]: row for row in verdict_rows(load_claims(), records)}
+    if name not in rows:
+        raise Refusal(f"book/{page} asks for claim {name}, which is not in book/claims.yml")
+    row = rows[name]
+    if what == "verdict":
+        link = f"../notebooks/{row['notebook']}.html#claim-{name}" if row["notebook"] else f"claims.html#{name}"
+        return f'<a class="told" href="{link}">{html.escape(row["verdict"])}</a>'
+    if what == "measured":
+        return f'<span class="told">{html.escape(row["measured"] or row["reason"])}</span>'
+    raise Refusal(f"book/{page} asks for {what} of claim {name}; there are verdict and measured")
+
+
 def fill(text: str, records: dict[str, dict[str, Any]], page: str) -> str:
     """Replace `{{ name }}` in a prose page by what is computed for it.
 
@@ -287,12 +305,14 @@ def fill(text: str, records: dict[str, dict[str, Any]], page: str) -> str:
     }
 
     def made(match: re.Match) -> str:
-        name = match.group(1)
+        name, claim = match.groups()
+        if claim is not None:
+            return claim_told(name, claim, records, page)
         if name not in makers:
             raise Refusal(f"book/{page} asks for {name}, which does not exist; there are {', '.join(makers)}")
         return makers[name]()
 
-    return re.sub(r"\{\{ (\w+) \}\}", made, text)
+    return re.sub(r"\{\{ (\w+)(?: ([\w-]+))? \}\}", made, text)
 
 
 def stage(results: Path, executed: Path, site: Path, *, names: list[str] | None = None) -> None:
