@@ -27,6 +27,13 @@ def _bars(
             axes.plot([place], [middle], marker=style["marker"], color=style["color"], linestyle="")
 
 
+def _plain_layers(axis: Any, low: float | int, high: float | int) -> None:
+    """Round numbers of layers in place of powers of ten."""
+    ticks = [t for t in (5, 10, 20, 50, 100, 200, 300, 500, 1000) if low <= t <= high]
+    axis.set_ticks(ticks, [str(t) for t in ticks])
+    axis.set_ticks([], minor=True)
+
+
 def escape_times(axes: Axes, cells: Sequence[Cell], depth: int) -> None:
     """Draw escape times against width: lines of the theory with its quartiles, points of networks with intervals.
 
@@ -57,7 +64,9 @@ def escape_times(axes: Axes, cells: Sequence[Cell], depth: int) -> None:
         real = [cell for cell in rows if "times" in cell]
         _bars(axes, [cell["width"] for cell in real], real, ("median", "low", "high"), depth, index)
     axes.axhline(depth, color="#888888", linewidth=0.8)
+    axes.annotate("last layer", (axes.get_xlim()[0], depth), xytext=(2, 3), textcoords="offset points", fontsize=8)
     axes.set(xscale="log", yscale="log", xlabel="width d, neurons", ylabel="layers until escape")
+    _plain_layers(axes.yaxis, axes.get_ylim()[0], depth)
     axes.legend()
 
 
@@ -101,9 +110,12 @@ def predicted_against_observed(axes: Axes, cells: Sequence[Cell], depth: int) ->
         _bars(axes, x, rows, ("median", "low", "high"), depth, index)
         style = line_style(index)
         axes.plot([], [], color=style["color"], marker=style["marker"], linestyle="", label=f"n = {n}")
-    ends = [10, depth]
+    known = [cell[name] for cell in cells for name in ("theory_median", "median") if cell[name] is not None]
+    ends = [min([0.5 * depth, *known]) * 0.8, depth]
     axes.plot(ends, ends, color="#888888", linewidth=1)
     axes.set(xscale="log", yscale="log", xlabel="theory, median layers", ylabel="networks, median layers")
+    for axis in (axes.xaxis, axes.yaxis):
+        _plain_layers(axis, ends[0], depth)
     axes.legend()
 
 

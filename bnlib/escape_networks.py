@@ -12,15 +12,12 @@ Torch; every random number comes from a generator; float64 on the CPU in the end
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 import torch
 from jaxtyping import Float, Int
-from scipy.optimize import minimize
-from scipy.stats import norm
 from torch import Tensor
 
 from bnlib import leaky
@@ -39,28 +36,15 @@ class Stay:
         cluster_angle: mean over layers of the mean pairwise angle inside the cluster, radians, shape (draws,).
         outlier_angle: the same of the angle between the outlier and the mean of the others, radians, shape (draws,).
         norm_ratio: the same of the norm ratio of these two, shape (draws,).
+        norm_ratio_sample: the same of the outlier's norm over the root mean square norm of the others, shape (draws,).
         final_cluster_angle: the cluster angle after the last layer, radians, shape (draws,).
     """
 
     cluster_angle: Float[np.ndarray, "draws"]
     outlier_angle: Float[np.ndarray, "draws"]
     norm_ratio: Float[np.ndarray, "draws"]
+    norm_ratio_sample: Float[np.ndarray, "draws"]
     final_cluster_angle: Float[np.ndarray, "draws"]
-
-
-@dataclass(frozen=True)
-class GrowthLaw:
-    """One law for a time as a function of the width, fitted to times of which some are censored.
-
-    Attributes:
-        name: `"logarithm"` (a + b log d), `"power"` (a d^b) or `"exponential"` (a exp(b d)).
-        log_likelihood: of the fit, natural logarithm.
-        parameters: a, b and the standard deviation of the logarithm (1 for exponential waiting times).
-    """
-
-    name: str
-    log_likelihood: float
-    parameters: tuple[float, float, float]
 
 
 def _check(gram: Tensor, width: int, depth: int, ratio: float | int, generator: torch.Generator) -> None:
@@ -322,10 +306,13 @@ def stay(
         k = next_gram(k, width, generator=generator, slope=slope)
         if number > burn and (number - burn) % every == 0:
             summary = outlier_summary_from_gram(k)
-            kept.append(torch.stack([_inside(k, summary.index), summary.angle, summary.norm_ratio]))
+            squares = k.diagonal(dim1=-2, dim2=-1)
+            top = squares.gather(-1, summary.index[:, None])[:, 0]
+            sample = (top * (n - 1) / (squares.sum(dim=-1) - top)).sqrt()
+            kept.append(torch.stack([_inside(k, summary.index), summary.angle, summary.norm_ratio, sample]))
     measured = torch.stack(kept).cpu().numpy()
-    inside, outside, ratio = measured.mean(axis=0)
-    return Stay(inside, outside, ratio, measured[-1, 0])
+    inside, outside, ratio, sample = measured.mean(axis=0)
+    return Stay(inside, outside, ratio, sample, measured[-1, 0])
 
 
 def _inside(k: Tensor, index: Tensor) -> Tensor:
@@ -391,75 +378,6 @@ def share_z(observed: Sequence[int], depth: int, predicted: Sequence[int]) -> di
     safe = min(max(shares[1], 0.5 / len(predicted)), 1.0 - 0.5 / len(predicted))
     error = math.sqrt(safe * (1.0 - safe) * (1.0 / len(observed) + 1.0 / len(predicted)))
     return {"observed": shares[0], "predicted": shares[1], "z": (shares[0] - shares[1]) / error}
-
-
-def growth_laws(
-    times: Mapping[int, Sequence[int]],
-    depths: Mapping[int, int],
-    *,
-    waiting: Literal["lognormal", "exponential"] = "lognormal",
-) -> dict[str, GrowthLaw]:
-    """Is a time logarithmic, a power or exponential in the width? Maximum likelihood, censored times included.
-
-    Args:
-        times: width to passages in layers, 0 where censored.
-        depths: width to the layers that were watched.
-        waiting: distribution of the times around their law: log-normal around the median with one fitted spread, or
-            exponential with the law as its mean, as for rare escapes at a constant rate.
-
-    Returns:
-        The three laws by name, each with equally many fitted numbers, so that their log-likelihoods compare directly.
-
-    Raises:
-        ValueError: fewer than three widths, or an unknown distribution.
-
-    Example:
-        >>> found = growth_laws({64: [40, 44], 512: [80, 88], 4096: [160, 176]}, {64: 500, 512: 500, 4096: 500})
-        >>> max(found, key=lambda name: found[name].log_likelihood), round(found["power"].parameters[1], 3)
-        ('power', 0.333)
-    """
-    if len(times) < 3:
-        raise ValueError(f"times has {len(times)} widths; valid is at least three.")
-    if waiting not in ("lognormal", "exponential"):
-        raise ValueError(f"waiting is {waiting!r}; valid is 'lognormal' or 'exponential'.")
-    width = np.concatenate([np.full(len(found), float(d)) for d, found in times.items()])
-    time = np.concatenate([np.asarray(found, dtype=float) for found in times.values()])
-    limit = np.concatenate([np.full(len(found), float(depths[d])) for d, found in times.items()])
-    seen = time > 0
-    log_time = np.log(np.where(seen, np.maximum(time, 1.0), limit))
-    coordinate = {"logarithm": np.log(width), "power": np.log(width), "exponential": width}
-    fits = {}
-    for name, x in coordinate.items():
-        center, spread = x.mean(), x.std()
-        z = (x - center) / spread
-
-        def log_median(p, name=name, z=z):
-            # The logarithm's median must stay positive: its logarithm is taken.
-            return np.log(np.maximum(p[0] + p[1] * z, 1e-3)) if name == "logarithm" else p[0] + p[1] * z
-
-        def loss(p, log_median=log_median):
-            if waiting == "exponential":
-                return float((np.where(seen, log_median(p), 0.0) + np.exp(log_time - log_median(p))).sum()) + p[2] ** 2
-            sigma = math.exp(p[2])
-            score = (log_time - log_median(p)) / sigma
-            return -float(np.where(seen, norm.logpdf(score) - p[2], norm.logsf(score)).sum())
-
-        line = np.polyfit(z, np.exp(log_time) if name == "logarithm" else log_time, 1)
-        start = np.array([line[1], line[0], math.log(0.5) if waiting == "lognormal" else 0.0])
-        best = min(
-            (
-                minimize(
-                    loss, start * factor, method="Nelder-Mead", options={"maxiter": 4000, "xatol": 1e-8, "fatol": 1e-9}
-                )
-                for factor in (1.0, 0.8, 1.3)
-            ),
-            key=lambda found: found.fun,
-        )
-        slope = best.x[1] / spread
-        offset = best.x[0] - slope * center
-        a = offset if name == "logarithm" else math.exp(offset)
-        fits[name] = GrowthLaw(name, -best.fun, (float(a), float(slope), math.exp(best.x[2])))
-    return fits
 
 
 def orthogonal_grams(n: int, draws: int, *, device: str | torch.device = "cpu") -> Float[Tensor, "draws n n"]:

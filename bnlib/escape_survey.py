@@ -6,12 +6,12 @@ derives an own stream for the networks and one for the theory, so that cells do 
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import torch
 
-from bnlib import escape, leaky, seeds
+from bnlib import escape, escape_laws, leaky, seeds
 from bnlib.data import gaussian_batch
 from bnlib.ensembles import propagate
 from bnlib.escape_networks import network_passages, orthogonal_grams, share_z, stay, theory_passages
@@ -117,6 +117,67 @@ def escape_cell(
     }
 
 
+def laws_of_cells(cells: Sequence[Mapping[str, Any]], waiting: Literal["lognormal", "exponential"]) -> dict[str, Any]:
+    """The three laws of growth with the width, fitted to the networks of one batch size.
+
+    Args:
+        cells: as `escape_cell`, of one batch size, with networks, at least three widths.
+        waiting: as `bnlib.escape_laws.growth_laws`.
+
+    Returns:
+        As `bnlib.escape_laws.compared_laws`.
+
+    Raises:
+        ValueError: as `bnlib.escape_laws.growth_laws`.
+
+    Example:
+        >>> cells = [{"width": d, "depth": 90, "times": [x, x + 2]} for d, x in ((64, 10), (512, 20), (4096, 40))]
+        >>> round(laws_of_cells(cells, "lognormal")["laws"]["power"]["parameters"][1], 1)
+        0.3
+    """
+    depths = {cell["width"]: cell["depth"] for cell in cells}
+    return escape_laws.compared_laws({cell["width"]: cell["times"] for cell in cells}, depths, waiting=waiting)
+
+
+def power_exponent(cells: Sequence[Mapping[str, Any]], widest: float | int) -> dict[str, Any]:
+    """Exponent of the power law over the widths up to one, of the networks and of the theory's medians.
+
+    Args:
+        cells: as `escape_cell`, of one batch size, with networks.
+        widest: the largest width that counts.
+
+    Returns:
+        `widths` and `draws` that count; `value`, with `low` and `high` (95 percent, profile likelihood), None with
+        fewer than three widths; `theory`: slope of a line through the logarithms of the theory's medians, None with
+        fewer than two of them.
+
+    Example:
+        >>> cells = [
+        ...     {"width": d, "depth": 90, "times": [x, x + 2], "theory_median": x, "draws": 2}
+        ...     for d, x in ((64, 10), (512, 20), (4096, 40), (32768, 89))
+        ... ]
+        >>> found = power_exponent(cells, 5000)
+        >>> found["widths"], round(found["theory"], 3), found["low"] < 0.3 < found["high"]
+        ([64, 512, 4096], 0.333, True)
+    """
+    found = sorted((cell for cell in cells if cell["width"] <= widest), key=lambda cell: cell["width"])
+    known = [cell for cell in found if cell["theory_median"] is not None]
+    told: dict[str, Any] = {
+        "widths": [cell["width"] for cell in found],
+        "draws": sum(cell["draws"] for cell in found),
+        **dict.fromkeys(("value", "low", "high", "theory")),
+    }
+    if len(known) >= 2:
+        x, y = (np.log([cell[name] for cell in known]) for name in ("width", "theory_median"))
+        told["theory"] = float(np.polyfit(x, y, 1)[0])
+    if len(found) >= 3:
+        times = {cell["width"]: cell["times"] for cell in found}
+        depths = {cell["width"]: cell["depth"] for cell in found}
+        told["value"] = escape_laws.growth_laws(times, depths)["power"].parameters[1]
+        told["low"], told["high"] = escape_laws.slope_interval("power", times, depths)
+    return told
+
+
 def _censored(times: np.ndarray) -> list[int | None]:
     return [int(time) if time > 0 else None for time in times]
 
@@ -144,8 +205,9 @@ def stay_cell(
 
     Returns:
         `n`, `width`, `draws`, `slope`, `layers` (of the averages); for each of `cluster_angle_deg`,
-        `outlier_angle_deg`, `norm_ratio` the mean over networks and, with `_sd`, the standard deviation between
-        networks; `snapshot_sd_deg`, the standard deviation of the cluster angle after the last layer, and
+        `outlier_angle_deg`, `norm_ratio` (both to the mean of the others) and `norm_ratio_sample` (to the root mean
+        square of their norms) the mean over networks and, with `_sd`, the standard deviation between networks;
+        `snapshot_sd_deg`, the standard deviation of the cluster angle after the last layer, and
         `snapshot_theory_deg` its prediction.
 
     Example:
@@ -162,6 +224,7 @@ def stay_cell(
         ("cluster_angle_deg", np.degrees(found.cluster_angle)),
         ("outlier_angle_deg", np.degrees(found.outlier_angle)),
         ("norm_ratio", found.norm_ratio),
+        ("norm_ratio_sample", found.norm_ratio_sample),
     ):
         cell[name] = float(values.mean())
         cell[f"{name}_sd"] = float(values.std(ddof=1))

@@ -39,6 +39,27 @@ def _number(rows: Sequence[Row], key: str) -> float:
     return math.nan if value is None else float(value)
 
 
+def with_interval(row: Row, value: str, low: str, high: str, form: str = ".4g") -> str:
+    """A number with its interval as one cell of a table, a dash for what is not known.
+
+    Args:
+        row: holds the three.
+        value: key of the number.
+        low: key of the interval's lower end.
+        high: key of its upper end.
+        form: format of the numbers.
+
+    Returns:
+        The text.
+
+    Example:
+        >>> with_interval({"m": 45.0, "l": 41.0, "h": None}, "m", "l", "h")
+        '45 [41, –]'
+    """
+    number, *ends = ("–" if row.get(key) is None else f"{row[key]:{form}}" for key in (value, low, high))
+    return f"{number} [{', '.join(ends)}]"
+
+
 _ABOVE = {"loc": "lower center", "columnspacing": 1, "fontsize": 8, "frameon": False}
 
 

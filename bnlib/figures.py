@@ -12,7 +12,6 @@ matplotlib.use("Agg")  # figures are shown by `show`, in a notebook only; a plai
 
 import matplotlib.pyplot as plt
 import numpy as np
-import seaborn as sns
 from matplotlib.axes import Axes
 from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
@@ -168,6 +167,8 @@ def heat_map(
         limits: least and greatest value of the colour scale.
         format: how a number is written in its cell.
     """
+    import seaborn as sns  # here only: it takes a second to import, and most chapters draw no heat map
+
     low, high = limits if limits is not None else (None, None)
     sns.heatmap(
         np.asarray(table, dtype=float),

@@ -23,7 +23,7 @@ from bnlib.activations import Activation, activation, leaky_relu
 from bnlib.mean_field import GRADIENT_MINIMUM, symmetric_fixed_point
 from bnlib.sphere import checked_integer_batch, one_entry, two_entries
 
-_RADII = 240  # trapezoidal points for log |G h|; the integrands are analytic and decay on both sides
+_RADII = 400  # trapezoidal points for log |G h|; the integrands are analytic and decay on both sides
 
 
 @dataclass(frozen=True)
@@ -113,8 +113,11 @@ def radial_rule(n: int | float) -> tuple[Float[np.ndarray, " k"], Float[np.ndarr
     n = checked_integer_batch(n, 2)
     spread = 1 / math.sqrt(2 * (n - 1))
     peak = math.log(n - 1) / 2
-    u = np.linspace(peak - 40 / (n - 1) - 12 * spread, peak + 12 * spread, _RADII)
+    # Wide enough for a factor 1/|G z|^2 as well, where its mean exists.
+    u = np.linspace(peak - 40 / max(n - 3, 1) - 12 * spread, peak + 12 * spread, _RADII)
     logs = (n - 1) * u - np.exp(2 * u) / 2
+    kept = logs + np.maximum(-2 * u, 0.0) > logs.max() - 42
+    u, logs = u[kept], logs[kept]
     weights = np.exp(logs - logs.max())
     return np.exp(2 * u), weights / weights.sum()
 
@@ -153,27 +156,33 @@ def sample_mean_convergence(
     return rows
 
 
-def _layer_means(phi: Activation, n: int, scales: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """At b = scale * sqrt(n) v: E phi(b_1)^2 - E phi(b_1) phi(b_2), E tr(G D G D) and E v^T D G D v, one a scale."""
+def _layer_means(phi: Activation, n: int, scales: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """At b = scale * sqrt(n) v: E tr(G D G D) and E v^T D G D v, one a scale (one in all for degree one)."""
     x, w = one_entry(n)
     pair = two_entries(n)
     found = []
-    # A function of degree one needs a single scale: phi scales out, and D does not change.
     for scale in scales if phi.degree != 1 else (1.0,):
         slope = phi.derivative(scale * x)
         slopes = phi.derivative(scale * pair.first) * phi.derivative(scale * pair.second)
-        centered = float(w @ phi(scale * x) ** 2) - pair.mean(phi(scale * pair.first) * phi(scale * pair.second))
         trace = (n - 1) / n * ((n - 1) * float(w @ slope**2) + pair.mean(slopes))
         radial = (n - 1) / n * (float(w @ (slope * x) ** 2) - pair.mean(slopes * pair.first * pair.second))
-        found.append((centered, trace, radial))
-    centered, trace, radial = np.array(found).T
-    return (centered * scales**2, trace, radial) if phi.degree == 1 else (centered, trace, radial)
+        found.append((trace, radial))
+    trace, radial = np.array(found).T
+    return trace, radial
 
 
 def _centered_after(phi: Activation, n: int, epsilon: float, variance: float, mu: float) -> float:
     square, weights = radial_rule(n)
     scales = np.sqrt(mu * square / (mu * square + n * epsilon))
-    return variance * float(weights @ _layer_means(phi, n, scales)[0])
+    if phi.degree == 1:
+        return variance * symmetric_fixed_point(phi, n).centered * float(weights @ scales**2)
+    x, w = one_entry(n)
+    pair = two_entries(n)
+    centered = [
+        float(w @ phi(scale * x) ** 2) - pair.mean(phi(scale * pair.first) * phi(scale * pair.second))
+        for scale in scales
+    ]
+    return variance * float(weights @ centered)
 
 
 def epsilon_state(
@@ -233,7 +242,7 @@ def epsilon_state(
             )
     deviation = mu * square / n + epsilon
     share = mu * square / n / deviation
-    _, trace, radial = _layer_means(phi, n, np.sqrt(np.maximum(share, 1e-24)))
+    trace, radial = _layer_means(phi, n, np.sqrt(np.maximum(share, 1e-24)))
     gradient = weight_variance / (n - 1) * float(weights @ ((trace - (2 * share - share**2) * radial) / deviation))
     return EpsilonState(n, float(epsilon), mu, gradient, signal)
 
@@ -306,7 +315,7 @@ def growth_per_width_doubling(phi: Activation, n: int | float = 3) -> float:
     """
     if n != 3:
         raise ValueError(f"n must be 3, where the factor's tail falls like 1/t, got {n}.")
-    _, trace, radial = (float(value[0]) for value in _layer_means(phi, 3, np.ones(1)))
+    trace, radial = (float(value[0]) for value in _layer_means(phi, 3, np.ones(1)))
     return 3 * (trace - radial) / (2 * symmetric_fixed_point(phi, 3).centered * 2) * math.log(2)
 
 

@@ -49,6 +49,9 @@ def bifurcation(axes: Axes, branches: Mapping[str, Any], dots: Sequence[int]) ->
     n = np.array(branches["n"])
     outlier = np.array([np.nan if v is None else v for v in branches["outlier"]], dtype=float)
     between = np.array([np.nan if v is None else v for v in branches["separatrix"]], dtype=float)
+    upper = np.where(np.isnan(between), n - 1, between)  # shaded: the two basins
+    axes.fill_between(n, 1.0, upper, color="#888888", alpha=0.12, linewidth=0)
+    axes.fill_between(n, between, n - 1, where=~np.isnan(between), color=COLORS[0], alpha=0.12, linewidth=0)
     axes.plot(n, n - 1, **{**_UNSTABLE, "linestyle": ":"})
     axes.plot(n, outlier, **_STABLE)
     axes.plot(n, between, **_UNSTABLE)

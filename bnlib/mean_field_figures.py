@@ -81,17 +81,17 @@ def bridge(axes: Axes, points: int, largest: float | int = 512.0) -> None:
         largest: batch size.
     """
     fold = saddle_node().n
-    sizes = np.geomspace(fold * 1.0001, float(largest), points)
+    sizes = fold + np.geomspace(1e-4, float(largest) - fold, points)
     style = {"linewidth": 2.0}
     axes.plot(sizes, [outlier_state(n).norm_ratio for n in sizes], color=COLORS[0], **style)
     axes.plot(sizes, [separatrix(n).norm_ratio for n in sizes], color=COLORS[0], linestyle="--")
-    axes.annotate("without rescaling (RC+NL)", (14, 17), color=ink(0), fontsize=9, ha="right")
+    axes.annotate("without rescaling\n(RC+NL)", (4.6, 60), color=ink(0), fontsize=9)
     critical = critical_batch_size(homogeneous(1))
-    sizes = np.geomspace(critical * 1.002, float(largest), points)
+    sizes = critical + np.geomspace(0.02, float(largest) - critical, points)
     outer, inner = _branch(sizes, 0.0)
     axes.plot(sizes, outer, color=COLORS[3], **style)
     axes.plot(sizes, inner, color=COLORS[3], linestyle="--")
-    axes.annotate("with (RC+RS+NL)", (66, 4.6), color=ink(3), fontsize=9, ha="left", va="center")
+    axes.annotate("with (RC+RS+NL)", (100, 2.0), color=ink(3), fontsize=9, ha="left", va="center")
     axes.axhline(1.0, color="black", linewidth=2.0)
     for at in (fold, critical):
         axes.axvline(at, color="#888888", linewidth=0.8, linestyle=":")
@@ -102,7 +102,7 @@ def bridge(axes: Axes, points: int, largest: float | int = 512.0) -> None:
     axes.set_xlim(4, float(largest) * 1.1)
     axes.set_yticks([1, 3, 10, 30, 100, 300], ["1", "3", "10", "30", "100", "300"])
     axes.set_xlabel("batch size n")
-    axes.set_ylabel("centered norm: winner / another sample")
+    axes.set_ylabel("norm of the winner / of another")
 
 
 def degree_plane(axes: Axes, points: int) -> None:
@@ -120,7 +120,7 @@ def degree_plane(axes: Axes, points: int) -> None:
     axes.axhline(1.0, color="black", linewidth=1.0, linestyle=":")
     axes.annotate("ReLU", (6.2, 1.02), fontsize=9, va="bottom")
     axes.annotate("BSB1 unstable", (40, 1.5), fontsize=9, color=ink(0))
-    axes.annotate("no winner", (7, 1.25), fontsize=9, color=ink(3))
+    axes.annotate("no winner", (6.2, 1.13), fontsize=9, color=ink(3))
     axes.set_xscale("log")
     axes.set_xticks([6, 8, 16, 32, 64, 128, 256], ["6", "8", "16", "32", "64", "128", "256"])
     axes.minorticks_off()
@@ -141,7 +141,7 @@ def share_curves(axes: Axes, rows: Sequence[Mapping[str, Any]]) -> None:
         axes.plot(layers, row["path"], markevery=max(1, len(layers) // 6), **line_style(index), label=row["activation"])
     axes.set_xlabel("layer")
     axes.set_ylabel("n × largest share of one sample")
-    axes.legend(ncols=2)
+    axes.legend(ncols=3, loc="upper center", bbox_to_anchor=(0.5, -0.2))
 
 
 def correlation_curves(axes: Axes, names: Sequence[str], n: int) -> None:
@@ -177,4 +177,4 @@ def inference_curves(axes: Axes, table: Mapping[str, Mapping[str, float]]) -> No
     axes.set_xscale("log", base=2)
     axes.set_xticks(depths, [str(d) for d in depths])
     axes.set_xlabel("layers of batch normalization and ReLU")
-    axes.set_ylabel("test accuracy of the posterior mean")
+    axes.set_ylabel("test accuracy")

@@ -106,15 +106,17 @@ def identity(
 
     Returns:
         `n`, `width`, `depth`, `kind`, `batches`, `redraws`; `chance`, that is 1/n; `share_with_outlier` of
-        all draws, with the ends `outlier_low`, `outlier_high` of its exact 95 percent interval (exact for the symmetric
-        kind, whose draws are independent; elsewhere draws share batches); `agreement` and `standard_error` as in
-        `pair_agreement`, with `agreement_low`, `agreement_high` by Student's t over batches; `uniform_p`, for the
-        symmetric kind only: p-value of the chi-squared test that every sample is equally often the outlier; and among the draws with an
+        all draws, with the ends `outlier_low`, `outlier_high` of its exact 95 percent interval (exact for the
+        symmetric kind, whose draws are independent; elsewhere draws share batches); `agreement` and
+        `standard_error` as in `pair_agreement`, with `agreement_low`, `agreement_high` by Student's t over
+        batches; `uniform_p`, for the symmetric kind only: p-value of the chi-squared test that every sample is
+        equally often the outlier; and among the draws with an
         outlier, as means over batches, `share_farthest` (with `share_farthest_error`): it is the sample that lies
         farthest from the batch mean in the input, `share_longest`: it has the largest norm in the input, and
-        `share_extreme` (with `share_extreme_error`, its standard error, `extreme_misses`, the number of draws in which
-        it is not, and `extreme_low`, `extreme_high`, the wider of Student's interval over batches and the exact interval
-        of the pooled share, cut at 1): it is one of the two ends of the line. None where the question makes no sense or there are too few outliers.
+        `share_extreme` (with `share_extreme_error`, its standard error): it is one of the two ends of the line;
+        `extreme_misses` is the number of draws in which it is not, and `extreme_low`, `extreme_high` the wider of
+        Student's interval over batches and the exact interval of the pooled share, cut at 1. None where the
+        question makes no sense or there are too few outliers.
 
     Raises:
         ValueError: an unknown kind, n < 3, or fewer than two batches or redraws.

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from matplotlib.axes import Axes
 
-from bnlib.figures import COLORS
+from bnlib.figures import COLORS, ink
 from bnlib.outlier_fixed_points import log_drift
 from bnlib.proof_check import LAST_SINGLE
 
@@ -28,17 +28,21 @@ def draw_cover(axes: Axes, certificate: Mapping[str, Any], n: int) -> None:
     p = m * np.sin(np.linspace(0.03, np.pi / 2 - 0.02, 600))
     u = m * (m * m - p * p) / ((m - 1) * n * n * p * p)
     drift = log_drift(u, n)
-    axes.plot(p, drift, color="black", linewidth=1.4)
-    axes.axhline(0, color="#888888", linewidth=0.8)
     height, base = 0.08, -0.56
-    kinds = {"+": (COLORS[0], 2), "-": (COLORS[1], 1), "root": (COLORS[3], 0)}
+    above = np.where(drift > base + 3.3 * height, drift, np.nan)  # it would run through the strips
+    axes.plot(p, above, color="black", linewidth=1.4)
+    axes.axhline(0, color="#888888", linewidth=0.8)
+    kinds = {"+": (0, 2), "-": (1, 1), "root": (3, 0)}
     for left, right, kind in entry["boxes"]:
-        color, level = kinds[kind]
+        index, level = kinds[kind]
+        color = COLORS[index]
         start, width = float(Fraction(left)), float(Fraction(right) - Fraction(left))
         axes.broken_barh([(start, width)], (base + level * height, height * 0.85), facecolor=color, edgecolor="white")
-    for text, (color, level) in kinds.items():
+    for text, (index, level) in kinds.items():
         label = {"+": "F > 0", "-": "F < 0", "root": "one root, F′ ≠ 0"}[text]
-        axes.text(m * 1.015, base + (level + 0.4) * height, label, color=color, fontsize=8, va="center", clip_on=False)
+        axes.text(
+            m * 1.015, base + (level + 0.4) * height, label, color=ink(index), fontsize=8, va="center", clip_on=False
+        )
     for root in entry["roots"]:
         hollow = root["name"] == "separatrix"
         axes.plot(
@@ -81,7 +85,7 @@ def draw_gaps(axes: Axes, proof: Mapping[str, Any]) -> None:
         xytext=(0, -12),
         textcoords="offset points",
         fontsize=8,
-        color=COLORS[3],
+        color=ink(3),
     )
     axes.set_xlabel("batch size n")
     axes.set_ylabel("(n − 1)(1 − multiplier)")

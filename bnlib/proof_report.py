@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from bnlib.outlier_fixed_points import NoStateError, outlier_state, separatrix
-from bnlib.proof_check import BITS, STATEMENT, CertificateError, Root, check
+from bnlib.proof_check import BITS, LAST_SINGLE, STATEMENT, CertificateError, Root, check
 from bnlib.repository import repository_root
-from bnlib.state_stability import class_stability
+from bnlib.state_stability import class_stability, symmetric_stability
 
 Certificate = dict[str, Any]
 
@@ -169,39 +169,79 @@ def tampering(certificate: Certificate, damages: Iterable[str] | None = None) ->
     return said
 
 
-def second_opinion(roots: Mapping[str, Mapping[str, Mapping[str, Any]]]) -> dict[str, Any]:
+def second_opinion(
+    roots: Mapping[str, Mapping[str, Mapping[str, Any]]], sizes: Iterable[int] | None = None
+) -> dict[str, Any]:
     """Compare the verified numbers with the floating-point solvers of this chapter, which know nothing of the proof.
 
     Args:
-        roots: as in `outcome`.
+        roots: as in `outcome`; nothing is compared where it is empty.
+        sizes: the batch sizes that are solved; 3 to the last one of the certificate if None.
 
     Returns:
-        `largest_ratio_difference` (relative, outlier and separatrix), `largest_multiplier_difference` (the outlier
-        state's spectral radius), and `sizes_with_outlier` (the n for which the solver finds an outlier state).
+        `sizes_with_outlier` (the n for which the solver finds an outlier state, whatever the roots say), `compared`
+        (how many of them stand among the roots), and over these `largest_ratio_difference` (relative, outlier and
+        separatrix) and `largest_multiplier_difference` (the outlier state's spectral radius), None if there are none.
 
     Example:
-        >>> second_opinion({})["sizes_with_outlier"]
-        []
+        >>> found = second_opinion({}, [6, 7])
+        >>> found["sizes_with_outlier"], found["compared"], found["largest_ratio_difference"]
+        ([7], 0, None)
     """
-    ratio, multiplier, sizes = 0.0, 0.0, []
-    for n, states in roots.items():
+    ratios, multipliers, found = [], [], []
+    for n in range(3, LAST_SINGLE + 1) if sizes is None else sizes:
         try:
-            state = outlier_state(int(n))
+            state = outlier_state(n)
         except NoStateError:
             continue
-        sizes.append(int(n))
+        found.append(n)
+        states = roots.get(str(n), {})
         if "outlier" not in states:
             continue
-        between = separatrix(int(n)).norm_ratio
-        ratio = max(ratio, abs(state.norm_ratio / states["outlier"]["norm_ratio"] - 1))
-        ratio = max(ratio, abs(between / states["separatrix"]["norm_ratio"] - 1))
-        radius = class_stability(0.0, state.u, int(n)).spectral_radius
-        multiplier = max(multiplier, abs(radius - states["outlier"]["spectral_radius"]))
+        between = separatrix(n).norm_ratio
+        ratios.append(abs(state.norm_ratio / states["outlier"]["norm_ratio"] - 1))
+        ratios.append(abs(between / states["separatrix"]["norm_ratio"] - 1))
+        radius = class_stability(0.0, state.u, n).spectral_radius
+        multipliers.append(abs(radius - states["outlier"]["spectral_radius"]))
     return {
-        "largest_ratio_difference": ratio,
-        "largest_multiplier_difference": multiplier,
-        "sizes_with_outlier": sizes,
+        "sizes_with_outlier": found,
+        "compared": len(multipliers),
+        "largest_ratio_difference": max(ratios, default=None),
+        "largest_multiplier_difference": max(multipliers, default=None),
     }
+
+
+def larger_opinion(sizes: Iterable[int]) -> list[dict[str, Any]]:
+    """What the floating-point solvers say of batches beyond the single ones of the certificate.
+
+    Args:
+        sizes: batch sizes.
+
+    Returns:
+        For each: `n`; `exists`; of the outlier state `gap`, (n - 1)(1 - spectral radius), and `deficit`,
+        z = sqrt((n - 1)^2 - norm ratio^2), None where it does not exist; `symmetric_radius`.
+
+    Raises:
+        ValueError: a batch size below 3.
+
+    Example:
+        >>> [entry] = larger_opinion([65])
+        >>> entry["gap"] > 0.95, 6.40 < entry["deficit"] < 6.67, entry["symmetric_radius"] < 1
+        (True, True, True)
+    """
+    told = []
+    for n in sizes:
+        entry: dict[str, Any] = {"n": n, "exists": False, "gap": None, "deficit": None}
+        entry["symmetric_radius"] = symmetric_stability(n).spectral_radius
+        try:
+            state = outlier_state(n)
+        except NoStateError:
+            told.append(entry)
+            continue
+        radius = class_stability(0.0, state.u, n).spectral_radius
+        square = (n - 1.0) ** 2 - state.norm_ratio**2
+        told.append(entry | {"exists": True, "gap": (n - 1) * (1 - radius), "deficit": math.sqrt(max(square, 0.0))})
+    return told
 
 
 def rows(roots: Mapping[str, Mapping[str, Mapping[str, Any]]]) -> list[list[object]]:

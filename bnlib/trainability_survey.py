@@ -53,7 +53,8 @@ def split_data(
         raise ValueError(f"share must be above 0 and below 1, got {share}.")
     x, y = data[0].flatten(1).float().to(generator.device), data[1].to(generator.device)
     order = torch.randperm(len(x), generator=generator, device=generator.device)
-    x, y = ((x - x.mean(dim=0)) / x.std())[order], y[order]
+    x = x - x.mean(dim=0)
+    x, y = (x / x.std())[order], y[order]
     cut = int(share * len(x))
     return (x[:cut], y[:cut]), (x[cut:], y[cut:])
 

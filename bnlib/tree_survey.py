@@ -7,7 +7,7 @@ from fractions import Fraction
 import numpy as np
 
 from bnlib.exact import Batch, Geometry, SortedBatch, parse_batch, sort_batch
-from bnlib.tree import geometry, grow, isolation_depth, layers
+from bnlib.tree import geometry, grow, isolation_depth, layers, split
 from bnlib.tree_families import definition_neurons
 from bnlib.tree_limit import isolated_energy, limit
 
@@ -338,8 +338,12 @@ def convergence_check(batch: Batch, depth: int) -> dict[str, float | int]:
             found[f"missing_{side}"] = 1 - float(path[-1])
             found["falls"] += int((np.diff(path) < 0).sum())
             found["overshoot"] = max(found["overshoot"], float(path.max()) - 1)
-    shape = geometry(grow(batch, depth))
-    half = _cluster_shape(data, geometry(grow(batch, -(-depth // 2))))
+    middle = -(-depth // 2)
+    state = grow(batch, middle)
+    half = _cluster_shape(data, geometry(state))
+    for _ in range(depth - middle):
+        state = split(state)
+    shape = geometry(state)
     return {
         **found,
         "extremes_off_deg": math.degrees(abs(shape.angle_extremes - math.pi / 2)),

@@ -411,7 +411,7 @@ def onset_degree(n: int | float) -> float:
     high = 1.0
     while weakest_return(n, homogeneous(high))[0] > 0:
         high *= 1.5
-    return float(brentq(lambda alpha: weakest_return(n, homogeneous(alpha))[0], high / 1.6, high, xtol=1e-8))
+    return float(brentq(lambda alpha: weakest_return(n, homogeneous(alpha))[0], high / 1.6, high, xtol=1e-6))
 
 
 def critical_batch_size(phi: Homogeneous, largest: float | int = 4096.0) -> float | None:
@@ -438,7 +438,7 @@ def critical_batch_size(phi: Homogeneous, largest: float | int = 4096.0) -> floa
         low, high = high, 2 * high
         if high > largest:
             return None
-    return float(brentq(lambda n: weakest_return(n, phi)[0], low, high, xtol=1e-8))
+    return float(brentq(lambda n: weakest_return(n, phi)[0], low, high, xtol=1e-6))
 
 
 def recentered_outlier_ratio(n: int | float) -> float:

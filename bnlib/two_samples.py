@@ -6,7 +6,8 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float, Int
 from scipy.optimize import brentq
-from scipy.stats import beta, binom, chi2, kstest
+from scipy.special import betaincc
+from scipy.stats import binom, chi2, kstest
 
 
 def norm_ratio_tail(ratio: int | float, width: int, *, rescaling: bool = False) -> float:
@@ -50,7 +51,7 @@ def norm_ratio_tail(ratio: int | float, width: int, *, rescaling: bool = False) 
         return float(weights[larger >= ratio**2 * smaller].sum())
     share = ratio**2 / (1 + ratio**2)
     inside = (counts > 0) & (counts < width)
-    inner = beta.sf(share, counts[inside] / 2, (width - counts[inside]) / 2)
+    inner = betaincc(counts[inside] / 2, (width - counts[inside]) / 2, share)
     # The first sample is the longer one in half of all cases, and a sample with no active neuron is zero.
     return float(min(1.0, 2 * (weights[inside] @ inner + weights[counts == width].sum())))
 
@@ -97,8 +98,8 @@ def uniform_ranks(log_ratio: Float[np.ndarray, "..."], width: int) -> Float[np.n
         [0.5, 1.0]
     """
     middle = math.log(norm_ratio_median(width))
-    # The logarithm has a standard deviation of about 1.5 times its median; beyond 12 medians little is left.
-    grid = np.concatenate([np.linspace(0.0, 12 * middle, 400), np.linspace(12 * middle, 60 * middle, 60)[1:]])
+    # The logarithm has a standard deviation of about 1.5 times its median; beyond 10 medians little is left.
+    grid = np.concatenate([np.linspace(0.0, 10 * middle, 250), np.linspace(10 * middle, 60 * middle, 40)[1:]])
     tail = np.array([norm_ratio_tail(math.exp(min(step, 300.0)), width) for step in grid])
     upper = np.interp(np.abs(log_ratio), grid, tail, right=tail[-1]) / 2
     upper = np.where(np.isinf(log_ratio), 0.0, upper)

@@ -124,7 +124,7 @@ run.record("largest_n", largest)
 #
 # Three kinds of statement follow and should not be mixed up. *Exact* statements hold at every width. *Infinite-width* statements
 # are about the limit in which the Gram matrix of the batch follows a deterministic map. *Simulations* are at finite width, here
-# {glue:text}`width-used` neurons, {glue:text}`depth-used` layers and {glue:text}`draws-used` draws a cell.
+# {glue:text}`width-used` neurons, {glue:text}`depth-used` layers and {glue:text}`draws-used` draws a cell or more.
 
 # %% tags=["hide-input"]
 run.record(
@@ -151,13 +151,21 @@ run.glue("pictured-n", "pictured_n")
 
 # %% tags=["hide-input"]
 half_depth = max(1, parameters.depth // 2)
+
+
+def draws_of(name, n, draws):
+    """More draws where a claim is about a few tenths of a degree and a small batch scatters by more."""
+    return draws * max(1, 64 // n) if name in ("NL+RMS", "NL+RC+RS", "RMS+NL", "RC+RS+NL") else draws
+
+
 simulated = {}
 for name, n in progress([(name, n) for name in STAGES for n in sizes], "cells"):
     key = f"angles-{name.replace('+', '-')}-{n}"
     simulated[name, n] = run.resume(
         key,
         lambda name=name, n=n: angle_survey.depth_cell(
-            n, parameters.width, parameters.depth, STAGES[name], draws=parameters.n_seeds,
+            n, parameters.width, parameters.depth, STAGES[name],
+            draws=draws_of(name, 2 * n, parameters.n_seeds) if name == "RMS+NL" else parameters.n_seeds,
             generator=run.generator("angles", name, n),
         ),
     )  # fmt: skip
@@ -181,6 +189,7 @@ for (name, n), found in simulated.items():
             "theory_deg": None if limit is None else math.degrees(limit),
             "theory_at_depth_deg": None if path is None else math.degrees(path[-1]),
             "essay_deg": 75 if "RC" in name else 60,
+            "draws": draws_of(name, 2 * n, parameters.n_seeds) if name == "RMS+NL" else parameters.n_seeds,
         }
     )
 by_stage = {name: {cell["n"]: cell for cell in cells if cell["stages"] == name} for name in STAGES}
@@ -269,7 +278,7 @@ figures.table(
         "infinite width and depth (°)",
     ),
     caption=(
-        f"Mean pairwise angle at depth {parameters.depth}, width {parameters.width}: mean over {parameters.n_seeds} draws with its standard error."
+        f"Mean pairwise angle at depth {parameters.depth}, width {parameters.width}: mean over {parameters.n_seeds} draws with its standard error (RMS+NL, whose small batches scatter more: {parameters.n_seeds} times 32/n where n is below 32)."
     ),
 )
 
@@ -288,7 +297,8 @@ for name in STAGES:
     for n in width_sizes:
         for d in widths:
             found = simulated[name, n] if d == parameters.width else angle_survey.depth_cell(
-                n, d, parameters.depth, STAGES[name], draws=width_draws, generator=run.generator("width", name, n, d),
+                n, d, parameters.depth, STAGES[name], draws=draws_of(name, n, width_draws),
+                generator=run.generator("width", name, n, d),
                 points=2,
             )  # fmt: skip
             path = angles.wide_angle_path(STAGES[name], n, parameters.depth)
@@ -297,7 +307,7 @@ for name in STAGES:
             width_cells.append(
                 {
                     "stages": name, "n": n, "width": d,
-                    "draws": parameters.n_seeds if d == parameters.width else width_draws,
+                    "draws": by_stage[name][n]["draws"] if d == parameters.width else draws_of(name, n, width_draws),
                     "early_deg": found["mean"][early], "half_deg": found["mean"][middle],
                     "mean_deg": found["mean"][-1], "standard_error_deg": found["standard_error"][-1],
                     "theory_at_depth_deg": None if path is None else math.degrees(path[-1]),
@@ -338,7 +348,7 @@ figures.table(
         "stages", "n", "width", f"depth {min(10, parameters.depth)} (°)", f"depth {half_depth} (°)",
         f"depth {parameters.depth} (°)", "infinite width (°)",
     ),
-    caption=f"Mean pairwise angle by width and depth, with its standard error at the last depth, and infinite width at the last depth; {width_draws} draws ({parameters.n_seeds} at the largest width).",
+    caption=f"Mean pairwise angle by width and depth, with its standard error at the last depth, and infinite width at the last depth; {width_draws} draws ({parameters.n_seeds} at the largest width; RMS+NL and RC+RS+NL, which are judged, more).",
 )  # fmt: skip
 run.judge("finite-width-angles")
 
@@ -358,11 +368,13 @@ run.judge("finite-width-angles")
 # next; {numref}`fig-03-maps` draws all of them.
 
 # %% tags=["hide-input"]
-ONE_LAYER_WIDTH = 20 * max(100, parameters.width)
+ONE_LAYER_WIDTH, ONE_LAYER_DRAWS = 20 * max(100, parameters.width), 60
 one_layer = []
 for name in ("NL", "RMS+NL", "STD+NL", "RC+RS+NL"):
     for degrees in (10, 30, 60, 90):
-        batch = symmetric_batch(8, 8, cosine=math.cos(math.radians(degrees)), draws=6).to(parameters.device)
+        batch = symmetric_batch(8, 8, cosine=math.cos(math.radians(degrees)), draws=ONE_LAYER_DRAWS).to(
+            parameters.device
+        )
         state = next(
             propagate(batch, ONE_LAYER_WIDTH, 1, STAGES[name], generator=run.generator("one layer", name, degrees))
         )
@@ -375,7 +387,7 @@ for name in ("NL", "RMS+NL", "STD+NL", "RC+RS+NL"):
             }
         )  # fmt: skip
 run.record("one_layer", one_layer)
-run.record("one_layer_draws", 6)
+run.record("one_layer_draws", ONE_LAYER_DRAWS)
 
 # %% mystnb={"figure": {"caption": "The angle after one layer against the angle before it, for a symmetric batch of eight at infinite width; points: single simulated layers, many thousand neurons wide. A row is at rest where its curve meets the grey diagonal. Where to look: ReLU alone touches the diagonal at 0 only, and is tangent to it; STD lies below it with a smaller slope; RMS crosses it; with recentering the curve is horizontal.", "name": "fig-03-maps"}, "image": {"alt": "Angle after one layer against angle before it, both in degrees, with the diagonal in grey: four exact curves for infinite width, with simulated points and error bars on them."}} tags=["hide-input"]
 figure, axes = figures.new_figure(height=4.0)
@@ -1033,14 +1045,14 @@ for name, n in progress([(name, n) for name in ORDER_NAMES for n in sizes], "cel
     found = run.resume(
         f"order-{name.replace('+', '-')}-{n}",
         lambda name=name, n=n: angle_survey.layer_point_cell(
-            n, parameters.width, parameters.depth, Stages.parse(name), draws=order_draws,
+            n, parameters.width, parameters.depth, Stages.parse(name), draws=draws_of(name, n, order_draws),
             generator=run.generator("order", name, n),
         ),
     )  # fmt: skip
     points = resting[name, n]
     order_cells.append(
         {
-            "stages": name, "n": n, **found,
+            "stages": name, "n": n, "draws": draws_of(name, n, order_draws), **found,
             "theory_norm_deg": None if points is None else math.degrees(points.after_norm),
             "theory_relu_deg": None if points is None else math.degrees(points.after_relu),
         }
@@ -1063,7 +1075,7 @@ figures.table(
     ),
     caption=(
         f"Norm after the activation: mean pairwise angle behind the norm of layer {parameters.depth} and behind the next ReLU, width "
-        f"{parameters.width}, {order_draws} draws; theory, the symmetric state at infinite width (none for NL+STD at finite n); last column, the row "
+        f"{parameters.width}, {order_draws} draws (NL+RMS and NL+RC+RS: times 64/n where n is below 64); theory, the symmetric state at infinite width (none for NL+STD at finite n); last column, the row "
         "with the norm before the activation, behind ReLU. Means with standard errors."
     ),
 )  # fmt: skip

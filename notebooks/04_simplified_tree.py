@@ -42,13 +42,13 @@ random_draws = 3
 network_sizes = [8, 16, 32]
 network_width = 256
 network_depth = 100
-network_batches = 320
+network_batches = 300
 network_draws = 2  # networks for each batch
 coin_sizes = [8, 16]  # symmetric batches
 coin_networks = 2000
 forest_sizes = [8, 16]
 input_dimensions = [1, 2, 8, 32]
-forest_batches = 260
+forest_batches = 230
 
 # %% tags=["hide-input"]
 from bnlib.exact import batch_parameter
@@ -659,8 +659,8 @@ figures.table(
             c["kind"],
             c["n"],
             c["extremes_product"],
-            c["cluster_angle_deg_half"],
-            c["cluster_angle_deg"],
+            f"{c['cluster_angle_deg_half']:.0e}",
+            f"{c['cluster_angle_deg']:.0e}",
             c["ratio"],
             c["gap"],
         )
@@ -671,7 +671,7 @@ figures.table(
         "n",
         "extremes' product, plain tree",
         "interior angle, half depth",
-        "whole depth",
+        "interior angle, whole depth",
         "norm ratio / bound",
         "gap / bound",
     ],

@@ -124,58 +124,6 @@ def test_outlier_gram_is_fixed_by_the_map():
     np.testing.assert_allclose(k, k.T)
 
 
-@pytest.mark.parametrize(
-    ("name", "median"),
-    [
-        ("logarithm", lambda d: -40 + 20 * np.log(d)),
-        ("power", lambda d: 3 * d**0.4),
-        ("exponential", lambda d: 20 * np.exp(d / 1500)),
-    ],
-)
-def test_laws_are_told_apart(name, median, seed):
-    random = np.random.default_rng(seed)
-    times, depths = {}, {}
-    for width in (64, 256, 1024, 4096):
-        drawn = np.exp(np.log(median(width)) + 0.2 * random.standard_normal(200))
-        depths[width] = 500
-        times[width] = [0 if t > 500 else max(1, round(t)) for t in drawn]
-    fits = networks.growth_laws(times, depths)
-    best = max(fits, key=lambda law: fits[law].log_likelihood)
-    assert best == name
-    assert fits[name].log_likelihood - sorted(f.log_likelihood for f in fits.values())[-2] > 3
-    assert fits[name].parameters[2] == pytest.approx(0.2, abs=0.05)
-
-
-def test_rare_escapes_have_exponential_waiting_times(seed):
-    random = np.random.default_rng(seed)
-    mean = {d: 30 * math.exp(d / 600) for d in (256, 1024, 2048, 3072)}
-    depth = 3000
-    drawn = {d: random.exponential(m, 400) for d, m in mean.items()}
-    times = {d: [0 if t > depth else max(1, math.ceil(t)) for t in found] for d, found in drawn.items()}
-    fits = networks.growth_laws(times, dict.fromkeys(mean, depth), waiting="exponential")
-    assert 1 / fits["exponential"].parameters[1] == pytest.approx(600, rel=0.15)
-    assert fits["exponential"].log_likelihood - fits["power"].log_likelihood > 3
-    # The likelihood itself: at a constant rate, escapes over layers watched.
-    a, b, _ = fits["exponential"].parameters
-    expected = -sum(
-        sum(math.log(a) + b * d for t in found if t) + sum(t or depth for t in found) / (a * math.exp(b * d))
-        for d, found in times.items()
-    )
-    assert fits["exponential"].log_likelihood == pytest.approx(expected, rel=1e-6)
-
-
-def test_censored_times_count_as_late(seed):
-    random = np.random.default_rng(seed)
-    widths = (100, 200, 400, 800)
-    full = {d: np.exp(np.log(d**0.5) + 0.3 * random.standard_normal(400)) * 10 for d in widths}
-    cut = {d: [0 if t > 200 else max(1, round(float(t))) for t in drawn] for d, drawn in full.items()}
-    fits = networks.growth_laws(cut, dict.fromkeys(widths, 200))
-    assert fits["power"].parameters[1] == pytest.approx(0.5, abs=0.1)
-    dropped = {d: [t for t in drawn if t > 0] for d, drawn in cut.items()}
-    biased = networks.growth_laws(dropped, dict.fromkeys(widths, 200))
-    assert biased["power"].parameters[1] < fits["power"].parameters[1]
-
-
 def test_share_z():
     found = networks.share_z([1] * 50 + [0] * 50, 10, [1] * 300 + [0] * 300)
     assert found == {"observed": 0.5, "predicted": 0.5, "z": 0.0}
@@ -196,10 +144,6 @@ def test_messages(unchecked, generator):
         networks.network_passages(eye * math.nan, 8, 5, generator=generator)
     with pytest.raises(ValueError, match="n is 6; valid is a batch size with an outlier state, at least 7"):
         networks.outlier_gram(6)
-    with pytest.raises(ValueError, match="times has 2 widths; valid is at least three"):
-        networks.growth_laws({1: [1], 2: [1]}, {1: 5, 2: 5})
-    with pytest.raises(ValueError, match="waiting is 'long'; valid is 'lognormal' or 'exponential'"):
-        networks.growth_laws({1: [1], 2: [1], 3: [1]}, {1: 5, 2: 5, 3: 5}, waiting="long")
     with pytest.raises(ValueError, match="observed or predicted is empty"):
         networks.share_z([], 5, [1])
     with pytest.raises(ValueError, match="draws is 0, width 9"):

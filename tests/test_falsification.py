@@ -149,6 +149,18 @@ def test_run_cell_fits_into_json_even_where_samples_vanish(seed, n, width):
     assert json.loads(json.dumps(found, allow_nan=False)) == found
 
 
+def test_run_cell_checks_two_samples_in_every_layer_and_only_them(seed):
+    def checked(n, width, stages):
+        found = run_cell(n, width, [3, 12], 40, stages, thresholds=Thresholds(), generator=torch_generator(seed))
+        return found["two_samples"]
+
+    found = checked(2, 16, RC_NL)
+    assert (found["layers"], found["draws"], found["ratios"]) == (12, 40, 480)
+    assert abs(found["largest_angle_deg"] - 90) < 1e-6
+    assert found["ks_p"] > 1e-6
+    assert checked(3, 16, RC_NL) is checked(2, 16, FULL) is checked(2, 2, RC_NL) is None
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

@@ -100,13 +100,13 @@ def test_instability():
 
 
 def test_errors(unchecked):
-    with pytest.raises(ValueError, match="alpha must be a finite degree above -0.5, got -0.5"):
+    with pytest.raises(ValueError, match=r"alpha must be a finite degree above -0\.5, got -0\.5"):
         homogeneous(-0.5)
     with pytest.raises(ValueError, match="a and b must be finite and not both zero, got 0 and 0"):
         homogeneous(1, 0, 0)
     with pytest.raises(ValueError, match="c must lie between -1 and 1"):
         power_cosine(1.1, 1)
-    with pytest.raises(ValueError, match="above 0.5, got 0.5"):
+    with pytest.raises(ValueError, match=r"above 0\.5, got 0\.5"):
         power_cosine_derivative(0.0, 0.5)
     with pytest.raises(ValueError, match="alpha must differ from 1"):
         power_cosine_fixed_point(1)

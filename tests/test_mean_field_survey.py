@@ -70,8 +70,8 @@ def test_dense_networks_have_the_same_law(seed):
 
 def test_two_batches_are_normalized_apart():
     start = np.random.default_rng(0).standard_normal((3, 8, 20))
-    layers = network_covariances(activation("identity"), start @ start.transpose(0, 2, 1), 64, 2, np.random.default_rng(1), 2)
-    for k in layers:
+    start = start @ start.transpose(0, 2, 1)
+    for k in network_covariances(activation("identity"), start, 64, 2, np.random.default_rng(1), 2):
         assert np.abs(k[:, :4, :4].sum(axis=2)).max() < 1e-12
         assert np.abs(k[:, :4, 4:].sum(axis=2)).max() < 1e-12
         assert np.trace(k[:, 4:, 4:], axis1=1, axis2=2) == pytest.approx(4)

@@ -1,11 +1,14 @@
 """What the chapter shows of the proof: plain values, damaged copies, the second opinion, table and pictures."""
 
 import json
+import math
 from fractions import Fraction
 
 import pytest
 
 from bnlib import figures, proof_check, proof_check_larger, proof_figures, proof_report
+from bnlib.criteria import decide
+from bnlib.records import load_claims
 
 
 @pytest.fixture(scope="module")
@@ -67,18 +70,66 @@ def test_every_damage_is_refused_for_its_own_reason(certificate, monkeypatch):
 
 
 def test_second_opinion_agrees_and_would_see_an_error(outcome):
-    found = proof_report.second_opinion(outcome["roots"])
-    assert found["sizes_with_outlier"] == [7, 8]
+    found = proof_report.second_opinion(outcome["roots"], range(3, 10))
+    assert found["sizes_with_outlier"] == [7, 8, 9]
+    assert found["compared"] == 2
     assert found["largest_ratio_difference"] < 1e-11
     assert found["largest_multiplier_difference"] < 2e-9
     wrong = json.loads(json.dumps(outcome["roots"]))
     wrong["8"]["outlier"]["norm_ratio"] += 1e-6
     wrong["7"]["outlier"]["spectral_radius"] += 1e-6
-    found = proof_report.second_opinion(wrong)
+    found = proof_report.second_opinion(wrong, range(3, 10))
     assert found["largest_ratio_difference"] > 1e-7
     assert found["largest_multiplier_difference"] > 9e-7
     missing = {"7": {"symmetric": wrong["7"]["symmetric"]}}
-    assert proof_report.second_opinion(missing)["sizes_with_outlier"] == [7]
+    found = proof_report.second_opinion(missing, [7])
+    assert (found["sizes_with_outlier"], found["compared"]) == ([7], 0)
+
+
+def test_a_refused_certificate_says_nothing_about_the_solvers():
+    found = proof_report.second_opinion({})
+    assert found["sizes_with_outlier"] == list(range(7, 65))
+    assert (found["compared"], found["largest_multiplier_difference"]) == (0, None)
+
+
+def test_solvers_beyond_the_single_batch_sizes():
+    small, *large = proof_report.larger_opinion([6, 65, 1000, 20000])
+    assert small["exists"] is False
+    assert (small["gap"], small["deficit"]) == (None, None)
+    for entry in large:
+        assert entry["exists"]
+        assert 0.95 < entry["gap"] < 1.001
+        assert 6.40 < entry["deficit"] < 6.67
+        assert entry["symmetric_radius"] < 1
+    assert large[-1]["deficit"] == pytest.approx(3 * math.pi / math.sqrt(2), abs=2e-3)
+
+
+def certificate_claims():
+    return {name: claim["criterion"] for name, claim in load_claims().items() if name.startswith("theorem-14-prime")}
+
+
+def test_a_refused_certificate_confirms_nothing(certificate):
+    values = {
+        "proof": proof_report.outcome({}),
+        "proof_tampering": {"a damage": "refused"},
+        "proof_second_opinion": proof_report.second_opinion({}),
+        "proof_larger_opinion": proof_report.larger_opinion([65, 128]),
+        "every_batch_size": {"largest_radius_symmetric": 0.99},
+    }
+    verdicts = {name: decide(criterion, values) for name, criterion in certificate_claims().items()}
+    assert len(verdicts) == 6
+    assert set(verdicts.values()) == {"inconclusive"}
+
+
+def test_solvers_that_disagree_refute(certificate):
+    values = {
+        "proof": {"verified": True},
+        "proof_second_opinion": {"sizes_with_outlier": [6, *range(8, 65)], "compared": 58},
+        "proof_larger_opinion": [{"n": 65, "exists": False, "symmetric_radius": 1.1}],
+        "every_batch_size": {"largest_radius_symmetric": 1.1},
+    }
+    for name in ("theorem-14-prime", "theorem-14-prime-small", "theorem-14-prime-large", "theorem-14-prime-symmetric"):
+        assert decide(certificate_claims()[name], values) == "refuted", name
 
 
 def test_rows(outcome):

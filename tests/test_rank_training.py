@@ -7,17 +7,14 @@ import pytest
 import torch
 
 from bnlib.layers import Stages, recenter
+from bnlib.rank_summaries import cell_summary, contraction
 from bnlib.rank_training import (
     CONFIGURATIONS,
-    best_rate,
-    cell_summary,
     configuration,
-    contraction,
     depth_cell,
-    differences_in_test,
     draw_networks,
+    first_step,
     initial_geometry,
-    rate_grid,
     standardized_digits,
     train_networks,
 )
@@ -107,24 +104,6 @@ def test_default_collapses_to_the_biases(split, generator):
     assert min(he["rank"]["0.001"]) > 1
 
 
-def test_grid_trains_the_same_start_with_each_rate(split, generator):
-    network = draw_networks(configuration("He"), 64, 16, 2, networks=2, generator=generator)
-    state = generator.get_state()
-    options = {"batch_size": 128, "epochs": 2}
-    grid = rate_grid(network, split, NL, [0.01, 0.1, 1e6], generator=generator, **options)
-    generator.set_state(state)
-    alone = rate_grid(network, split, NL, [0.1], generator=generator, **options)
-    assert math.isclose(grid[1]["last_epoch_loss"], alone[0]["last_epoch_loss"], rel_tol=1e-3)
-    assert grid[2]["last_epoch_loss"] is None or grid[2]["last_epoch_loss"] > grid[1]["last_epoch_loss"]
-    assert best_rate(grid) == 0.1
-    assert 0 <= grid[0]["accuracy_min"] <= grid[0]["accuracy_max"] <= 1
-
-
-def test_best_rate_when_all_diverge():
-    diverged = [{"rate": rate, "last_epoch_loss": None} for rate in (0.3, 0.1)]
-    assert best_rate(diverged) == 0.1
-
-
 def test_a_diverged_network_is_reported_and_counts_as_zero(split, generator):
     network = draw_networks(configuration("He"), 64, 16, 3, networks=2, generator=generator)
     found = train_networks(network, split, NL, 1e12, batch_size=128, epochs=1, generator=generator)
@@ -144,7 +123,7 @@ def test_cell_is_reproducible_and_summarized(split, seed):
             networks=2,
             rank_networks=3,
             epochs=1,
-            selection_epochs=1,
+            selection_rounds=[1],
             selection_networks=1,
             learning_rates=[0.1],
             tolerances=[1e-2],
@@ -157,9 +136,45 @@ def test_cell_is_reproducible_and_summarized(split, seed):
     assert found["rank_mean"]["0.01"] == np.mean(first["rank"]["0.01"])
     assert math.isclose(found["live_error"], np.std(first["live_neurons"], ddof=1) / math.sqrt(3), abs_tol=1e-12)
     assert "deviation" not in found
-    (difference,) = differences_in_test([found], [found])
-    assert difference["difference"] == 0
-    assert math.isclose(difference["error"], math.sqrt(2) * found["test_error"])
+    assert first["rate"] == 0.1
+    assert first["edge"] == "only"
+    assert [len(first[name]) for name in ("first_gradient", "train", "test")] == [2, 2, 2]
+    assert len(first["rank_after"]["0.01"]) == 2
+
+
+def test_first_step_against_autograd(split, generator):
+    network = draw_networks(configuration("He"), 64, 12, 2, networks=2, generator=generator)
+    order = torch.rand(2, len(split.train_x), generator=generator).argsort(dim=1)[:, :10]
+    x, y = split.train_x[order], split.train_y[order]
+    found = first_step(network, x, y, NL, 0.1, [1e-6])
+    for k in range(2):
+        layers = [
+            (layer.weight[k].clone().requires_grad_(), layer.bias[k].clone().requires_grad_()) for layer in network
+        ]
+
+        def hidden(layers=layers, k=k):
+            h = x[k]
+            for weight, bias in layers[:-1]:
+                h = torch.relu(h @ weight + bias)
+            return h
+
+        torch.nn.functional.cross_entropy(hidden() @ layers[-1][0] + layers[-1][1], y[k]).backward()
+        output = torch.cat([layers[-1][0].grad.flatten(), layers[-1][1].grad.flatten()]).norm()
+        assert math.isclose(found["first_gradient"][k], float(layers[0][0].grad.norm() / output), rel_tol=1e-9)
+        with torch.no_grad():
+            for one in (one for layer in layers for one in layer):
+                one -= 0.1 * one.grad
+            assert found["rank_after"]["1e-06"][k] == int(torch.linalg.matrix_rank(hidden(), rtol=1e-6))
+
+
+def test_one_step_lifts_a_rank_one_start(split, generator):
+    # The gradient of the first weights is a sum over samples of x_i g_i^T: its rank is not that of the weights.
+    chosen = configuration("He with rank-one start")
+    network = draw_networks(chosen, 64, 20, 3, networks=2, generator=generator)
+    order = torch.rand(2, len(split.train_x), generator=generator).argsort(dim=1)[:, :30]
+    x, y = split.train_x[order], split.train_y[order]
+    assert max(initial_geometry(network, x, NL, [1e-8])["rank"]["1e-08"]) <= 2
+    assert min(first_step(network, x, y, NL, 0.1, [1e-8])["rank_after"]["1e-08"]) > 2
 
 
 def test_errors(split, generator, unchecked):
@@ -168,8 +183,6 @@ def test_errors(split, generator, unchecked):
         configuration("LeCun")
     with pytest.raises(ValueError, match="depth must be at least 1 hidden layer, got 0"):
         draw_networks(configuration("He"), 4, 4, 0, networks=1, generator=generator)
-    with pytest.raises(ValueError, match="cell must have at least 2 hidden layers, got 1"):
-        contraction({"configuration": "He", "deviation_norm": [[1.0], [1.0]], "deviation": [[1.0], [1.0]]})
     with pytest.raises(ValueError, match="rank_networks must be at least networks = 3, got 2"):
         depth_cell(
             configuration("He"),
@@ -180,7 +193,7 @@ def test_errors(split, generator, unchecked):
             networks=3,
             rank_networks=2,
             epochs=1,
-            selection_epochs=1,
+            selection_rounds=[1],
             selection_networks=1,
             learning_rates=[0.1],
             tolerances=[0.1],

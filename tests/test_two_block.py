@@ -60,12 +60,12 @@ def test_relu_has_a_winner_from_52_on():
     assert outer.share > inner.share > 1 / 52
     for state in (outer, inner):
         assert next_ratio(state.ratio, 52, RELU) == pytest.approx(state.ratio, rel=1e-9)
-    assert critical_batch_size(homogeneous(1, 1, 0.1)) > critical + 10
-    assert critical_batch_size(homogeneous(1, 1, 1), largest=300) is None  # the identity: never
+    assert critical_batch_size(homogeneous(1, 1, 1), largest=40) is None  # the identity
+    assert weakest_return(200, homogeneous(1, 1, 1))[0] > 0
 
 
 def test_onset_lies_below_the_instability():
-    for n in (8, 16):
+    for n in (10,):
         onset = onset_degree(n)
         assert onset < instability_degree(n)
         assert weakest_return(n, homogeneous(onset + 0.01))[0] < 0 < weakest_return(n, homogeneous(onset - 0.01))[0]
