@@ -44,7 +44,7 @@ n_rank_networks = 20
 epochs = 60
 learning_rates = [0.003, 0.01, 0.03, 0.1, 0.3]
 selection_networks = 4
-selection_rounds = [3, 9, 24]
+selection_rounds = [3, 8, 20]
 
 # %% tags=["hide-input"]
 from bnlib.parameters import check, integer, integers, rationals

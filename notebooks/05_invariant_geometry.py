@@ -69,6 +69,7 @@ from bnlib import (
     geometry,
     invariant_figures,
     invariant_geometry,
+    kernel_check,
     layer_moments,
     records,
     seeds,
@@ -551,6 +552,29 @@ run.judge("review-second-moment-number", "review-first-moment-cannot-hold", "the
 #
 # Nothing in the proof needs the sample 1 to be special except the value of $\alpha$. The strict $K(x,y)>x\cdot y$ that the review's extract quotes from the paper's appendix fails for parallel
 # vectors, where equality holds; the contraction survives, since there $\alpha<1$ does the work alone.
+#
+# The formula of Cho and Saul {cite}`cho2009` carries this proof and all second moments of the chapter, so it is checked before it is used: for unit vectors at an angle $\theta$ one neuron sees the
+# two of them in a plane, in a direction $\varphi$ that is uniform, at a squared radius of mean 2, so that $J(\cos\theta)=\frac2\pi\int_{\theta-\pi/2}^{\pi/2}\cos\varphi\,\cos(\varphi-\theta)\,d\varphi$,
+# a formula that knows nothing of the closed one; and drawn neurons give a third.
+
+# %% tags=["hide-input"]
+kernel = kernel_check.check_relu_kernel(
+    np.linspace(0.0, math.pi, 13),
+    draws=40_000,
+    random=np.random.default_rng(seeds.derive_seed(parameters.seed, "kernel")),
+)
+run.record("kernel_quadrature_error", kernel.quadrature_error)
+run.record("kernel_largest_z", kernel.largest_z)
+run.record("kernel_standard_error", kernel.standard_error)
+run.record("kernel_draws", kernel.draws)
+run.record("kernel_least_excess", kernel.least_excess)
+run.record("kernel_excess_parallel", kernel.excess_parallel)
+run.glue("kernel-quadrature-error", "kernel_quadrature_error")
+run.glue("kernel-largest-z", "kernel_largest_z")
+run.judge("cho-saul-identity", "kernel-exceeds-inner-product")
+
+# %% [markdown]
+# Closed form and integral differ by at most {glue:text}`kernel-quadrature-error:.1e`, and the drawn neurons by at most {glue:text}`kernel-largest-z:.1f` standard errors.
 #
 # Below, random batches with Gaussian clusters, tight and wide, at chosen distances; the expectation over the weights is exact.
 
