@@ -94,7 +94,9 @@ def _start(data: _Data) -> tuple[np.ndarray, np.ndarray]:
     return middle, np.array([math.log(min(max(float(np.std(found)), 0.1), 1.0)) for found in cells])
 
 
-def _best(data: _Data, log_values, start: np.ndarray, log_spread: np.ndarray) -> tuple[np.ndarray, float]:
+def _best(
+    data: _Data, log_values, start: np.ndarray, log_spread: np.ndarray, *, polish: bool = True
+) -> tuple[np.ndarray, float]:
     """Maximize over the law's constants and, for log-normal times, a spread at each width."""
     count = len(start)
 
@@ -104,10 +106,11 @@ def _best(data: _Data, log_values, start: np.ndarray, log_spread: np.ndarray) ->
 
     first = np.concatenate([start, log_spread]) if data.waiting == "lognormal" else start
     bounds = [(None, None)] * count + [_SCALES] * (len(first) - count)
-    tight = {"maxiter": 2000, "ftol": 1e-13, "gtol": 1e-7, "maxfun": 10**6}
-    found = minimize(loss, first, method="L-BFGS-B", bounds=bounds, options=tight)
-    again = minimize(loss, found.x, method="L-BFGS-B", bounds=bounds, options=tight)
-    return again.x, -float(again.fun)
+    options = {"maxiter": 200, "ftol": 1e-11, "gtol": 1e-6}
+    found = minimize(loss, first, method="L-BFGS-B", bounds=bounds, options=options)
+    if polish:
+        found = minimize(loss, found.x, method="L-BFGS-B", bounds=bounds, options=options)
+    return found.x, -float(found.fun)
 
 
 def _coordinate(name: str, sizes: np.ndarray) -> tuple[np.ndarray, float, float]:
@@ -196,16 +199,20 @@ def slope_interval(
 
     def shortfall(p1: float) -> float:
         _, total = _best(
-            data, lambda q: _log_values(name, np.array([q[0], p1]), x), best[:1], np.asarray(scales, dtype=float)
+            data,
+            lambda q: _log_values(name, np.array([q[0], p1]), x),
+            best[:1],
+            np.asarray(scales, dtype=float),
+            polish=False,
         )
         return fit.log_likelihood - total - _DROP
 
     ends: list[float | None] = []
     for sign in (-1.0, 1.0):
         step = 0.05 * max(abs(best[1]), 0.1)
-        for _ in range(12):
+        for _ in range(8):
             if shortfall(best[1] + sign * step) > 0:
-                root = brentq(lambda s, sign=sign: shortfall(best[1] + sign * s), 0.0, step, xtol=2e-3 * step)
+                root = brentq(lambda s, sign=sign: shortfall(best[1] + sign * s), 0.0, step, xtol=0.01 * step)
                 ends.append(float((best[1] + sign * root) / spread))
                 break
             step *= 2.0

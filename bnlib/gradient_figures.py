@@ -99,7 +99,7 @@ def small_batches(
     axes[0].set_xscale("log")
     axes[0].set_xlabel("neurons averaged, $n = 4$")
     axes[0].set_ylabel("growth of squared gradient per layer")
-    axes[0].legend()
+    axes[0].legend(loc="lower right")
     three = [row for row in rows if row["n"] == 3]
     widths = [row["width"] for row in three]
     for index, (key, error, label) in enumerate(
@@ -125,7 +125,8 @@ def small_batches(
     axes[1].set_xscale("log", base=2)
     axes[1].set_xlabel("width, $n = 3$")
     axes[1].set_ylabel("growth of squared gradient per layer")
-    axes[1].legend()
+    axes[1].set_ylim(top=1.45 * max(row["typical"] + 2 * row["error"] for row in three))  # room for the legend
+    axes[1].legend(loc="upper left")
 
 
 def epsilon_curves(axes: Axes, rows: Sequence[Mapping[str, Any]], points: Sequence[Mapping[str, Any]]) -> None:
@@ -144,13 +145,16 @@ def epsilon_curves(axes: Axes, rows: Sequence[Mapping[str, Any]], points: Sequen
         axes.plot(x, [row["growth"] for row in chosen], **style, label=f"gradient, $n={n}$")
         style |= {"linewidth": 0.9, "alpha": 0.8}
         axes.plot(x, [row["relative"] for row in chosen], **style)
-        axes.annotate(
-            "relative to\nthe signal" if index == 0 else "",
-            (x[-1], chosen[-1]["relative"]),
-            ha="right",
-            va="bottom",
-            fontsize=9,
-        )
+    last = max(rows, key=lambda row: (row["fraction"], row["relative"]))
+    axes.annotate(
+        "relative to the signal",
+        (last["fraction"], last["relative"]),
+        xytext=(0, 4),
+        textcoords="offset points",
+        ha="right",
+        va="bottom",
+        fontsize=9,
+    )
     for row in points:
         index = sizes.index(row["n"]) if row["n"] in sizes else 0
         axes.errorbar(
@@ -171,7 +175,7 @@ def epsilon_curves(axes: Axes, rows: Sequence[Mapping[str, Any]], points: Sequen
 def trainability_map(
     axes: Axes, cells: Sequence[Mapping[str, Any]], scales: Mapping[int, float], factor: float | int, title: str
 ) -> None:
-    """Draw mean accuracy over depth and batch size, with the predicted depth scale times a factor as a line.
+    """Draw mean accuracy over depth and batch size, with the predicted depth scale times a factor as bars.
 
     Args:
         axes: the panel.
@@ -197,9 +201,11 @@ def trainability_map(
     )
     # Rows are at 0.5, 1.5, ...: depths in between are placed by linear interpolation.
     heights = np.interp([factor * scales[size] for size in sizes], depths, np.arange(len(depths)) + 0.5)
-    x = np.arange(len(sizes)) + 0.5
-    axes.plot(x, heights, color="white", linewidth=3.5)
-    axes.plot(x, heights, color="#D55E00", linewidth=1.8, linestyle="--", marker="D")
+    for column, height in enumerate(heights):  # in the left third of a cell, the number in the rest
+        axes.plot([column + 0.03, column + 0.32], [height, height], color="white", linewidth=5, solid_capstyle="butt")
+        axes.plot([column + 0.03, column + 0.32], [height, height], color="#D55E00", linewidth=2.5)
+    for text in axes.texts:
+        text.set_x(text.get_position()[0] + 0.16)
     axes.set_title(title)
 
 

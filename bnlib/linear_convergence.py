@@ -2,8 +2,8 @@
 
 With phi = id the centered covariance keeps its eigenvectors and its rank C, and its eigenvalues k_i go to
 n E[k_i g_i^2 / sum_j k_j g_j^2], g standard Gaussian. Exchanging g_i and g_j shows that the order is kept and that
-every ratio k_i/k_j > 1 shrinks, so the largest ratio decreases to 1 from any start: global convergence; the last differences
-shrink by 1 - 2/(C+2) a layer (arXiv 1902.08129, section F.1). NumPy float64; this module does not import torch.
+every ratio k_i/k_j > 1 shrinks, so the largest ratio decreases to 1 from any start: global convergence; the last
+differences shrink by 1 - 2/(C+2) a layer (arXiv 1902.08129, section F.1). NumPy float64; no torch.
 """
 
 import math

@@ -6,8 +6,9 @@ the others; batch normalization forgets the scale, so the state is the single nu
 
     ratio = (eigenvalue inside the cluster) / (eigenvalue along q):   1 is BSB1, 0 a covariance of rank one,
 
-and a layer of infinite width is a map of it. With a block of k samples there is one eigenvalue more, inside the block, and the map is one of two
-numbers. For phi = max(x, 0)^alpha it is the Laplace integral of `bnlib.homogeneous_layer`. NumPy float64; no torch.
+and a layer of infinite width is a map of it. With a block of k samples there is one eigenvalue more, inside the
+block, and the map is one of two numbers. For phi = max(x, 0)^alpha it is the Laplace integral of
+`bnlib.homogeneous_layer`. NumPy float64; no torch.
 """
 
 import math

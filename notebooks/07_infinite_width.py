@@ -59,7 +59,7 @@ rare_depth = 1200
 rare_draws = 40
 small_batch_sizes = [3, 4, 5, 6, 7, 8, 9, 10]
 small_widths = [64, 256, 1024]
-small_depth = 1500
+small_depth = 1000
 small_draws = 16
 stay_batch_sizes = [8, 16, 32, 64]
 stay_widths = [512, 4096, 16384, 65536]
@@ -174,6 +174,19 @@ common = {"seed": parameters.seed, "device": parameters.device}
 # $$ (eq-07-differential)
 #
 # (Insert $\partial_a\,\sqrt{ab}\,J(k/\sqrt{ab}) = \frac12\sqrt{b/a}\,(J - cJ')$ and $J - cJ' = \sin\theta/\pi$.)
+#
+# **Symbols.** Some letters return in every section:
+#
+# | symbol | meaning |
+# |---|---|
+# | $n$, $m = n-1$ | batch size; number of samples beside the distinguished one |
+# | $\Sigma$, $C = G\Sigma G$ | covariance (Gram matrix) of the batch; the same after recentering. At finite width $K$ stands for $\Sigma$ |
+# | $u$, $r = \sqrt{P/Q}$ | the two coordinates of a batch with one distinguished sample: narrowness of the cluster, and norm ratio; $P$, $Q$ are the squared norms |
+# | $\theta$, $\varphi$ | angle inside the cluster; supplement of the angle between the distinguished sample and the cluster |
+# | $E$ | growth of the squared scale in a layer |
+# | multiplier | eigenvalue of the linearized layer at a fixed point, the scale divided out (divided by $E$); below 1 in modulus means that the direction decays |
+# | $a$, $\lambda$, $\kappa$, $\tau^2$, $d^*$ | finite width: spread of the squared norms, its multiplier, curvature and noise, crossover width |
+# | $s$, $\omega$ | other activations: leaky slope, and the number that stands for it |
 #
 # **Digits.** In float64 the cosine of an angle of $10^{-8}$ is 1: a program that carries $\Sigma$ cannot see a narrow cluster. The library carries the batch
 # as the products $(x_i-x_r)\cdot(x_j-x_r)$ of differences from one of its samples $r$, which recentering leaves alone, and never forms a cosine:
@@ -561,18 +574,18 @@ figures.show(figure)
 #
 # ```{prf:proposition} The symmetric state becomes marginal
 # :label: prop-07-marginal
-# For one sample of norm ratio $q$ in an infinite batch, otherwise symmetric,
+# For one sample of norm ratio $r$ in an infinite batch, otherwise symmetric,
 #
-# $$ q'^2 = q^2 + \frac{(q-1)^2}{\pi-1} . $$ (eq-07-infinite-batch)
+# $$ r'^2 = r^2 + \frac{(r-1)^2}{\pi-1} . $$ (eq-07-infinite-batch)
 #
-# For large $n$ and $q = 1+\delta$ near 1, a layer changes $\delta$ by $\frac{\delta^2}{2(\pi-1)} - \frac{\pi-2}{2(\pi-1)}\frac{\delta}{n}$ to leading order. The separatrix is at
-# $q = 1+\frac{\pi-2}{n}+\frac{\pi^2}{2n^2}+\dots$, its multiplier is $1+\frac{\pi-2}{2(\pi-1)n}+\dots$, and that of the symmetric state $1-\frac{\pi-2}{2(\pi-1)n}+\dots$.
+# For large $n$ and $r = 1+\delta$ near 1, a layer changes $\delta$ by $\frac{\delta^2}{2(\pi-1)} - \frac{\pi-2}{2(\pi-1)}\frac{\delta}{n}$ to leading order. The separatrix is at
+# $r = 1+\frac{\pi-2}{n}+\frac{\pi^2}{2n^2}+\dots$, its multiplier is $1+\frac{\pi-2}{2(\pi-1)n}+\dots$, and that of the symmetric state $1-\frac{\pi-2}{2(\pi-1)n}+\dots$.
 # ```
 #
 # ```{prf:proof}
-# Let the others have recentered squared length 1. As $n\to\infty$ their recentered cosines $-\frac1{n-1}$ and the distinguished sample's $-\frac qn$ (leading order) tend to 0, so after ReLU $V_{ij} = \frac1\pi$, $V_{1i} = \frac q\pi$,
-# $V_{11} = q^2$. The mean of the batch is that of the others. Recentered, $\lVert x_i-\nu\rVert^2 = 1-\frac1\pi$ and $\lVert x_1-\nu\rVert^2 = q^2-\frac{2q}\pi+\frac1\pi$; their quotient is
-# $\frac{\pi q^2-2q+1}{\pi-1}$, which is {eq}`eq-07-infinite-batch`. So at $n = \infty$ the coefficient of $\delta^2$ is $\frac1{2(\pi-1)}$ and that of $\delta$ is 0. At finite $n$, $\delta = 0$ stays fixed, its multiplier is
+# Let the others have recentered squared length 1. As $n\to\infty$ their recentered cosines $-\frac1{n-1}$ and the distinguished sample's $-\frac rn$ (leading order) tend to 0, so after ReLU $V_{ij} = \frac1\pi$, $V_{1i} = \frac r\pi$,
+# $V_{11} = r^2$. The mean of the batch is that of the others. Recentered, $\lVert x_i-\nu\rVert^2 = 1-\frac1\pi$ and $\lVert x_1-\nu\rVert^2 = r^2-\frac{2r}\pi+\frac1\pi$; their quotient is
+# $\frac{\pi r^2-2r+1}{\pi-1}$, which is {eq}`eq-07-infinite-batch`. So at $n = \infty$ the coefficient of $\delta^2$ is $\frac1{2(\pi-1)}$ and that of $\delta$ is 0. At finite $n$, $\delta = 0$ stays fixed, its multiplier is
 # $\lambda_{\text{cluster}}$ of {eq}`eq-07-symmetric`. There $J'\to\frac12$ and $1-J\to1-\frac1\pi$, so
 #
 # $$
@@ -689,8 +702,8 @@ figures.show(figure)
 # By homogeneity (Euler) the derivative maps $\Sigma^*$ to $E\Sigma^*$. Normalizing composes it with the projection along $\Sigma^*$ onto trace zero, divided by $E$: the eigenvalue 1 becomes 0 and the quotient keeps the rest. $\square$
 # ```
 #
-# The blocks have closed traces and determinants: with $J_1' = \frac\varphi\pi$, $J' = 1-\frac\theta\pi$ and $\omega = 1 - J' + s_1r + (m-2)s$ the cluster block times $E$ has trace $1 + J_1' + \frac{J'-J_1'-2\omega}n$ and determinant
-# $J_1'(1-\frac{2\omega}n) + \frac{(J'-J_1')(1-2s_1r)}n$. The prover uses these; the checker multiplies the matrices out.
+# The blocks have closed traces and determinants: with $J_1' = \frac\varphi\pi$, $J' = 1-\frac\theta\pi$ and $\beta = 1 - J' + s_1r + (m-2)s$ the cluster block times $E$ has trace $1 + J_1' + \frac{J'-J_1'-2\beta}n$ and determinant
+# $J_1'(1-\frac{2\beta}n) + \frac{(J'-J_1')(1-2s_1r)}n$. The prover uses these; the checker multiplies the matrices out.
 #
 # Two multipliers need no computer. *Pairs:* $\frac{J'}E = \frac{J'(c)}{h(c)} < 1$ at every fixed point, because $J$ is strictly convex with $J(1) = 1$. *The symmetric state:* {eq}`eq-07-symmetric` is below 1 if $nJ' < (n-1)(1-J)$; as $c < 0$, $J' < \frac12$ and
 # $J < \frac1\pi$, and $\frac n2 \le (n-1)(1-\frac1\pi)$ for $n \ge 4$; for $n = 3$ it reads $1 < 2\,(1-J(-\frac12)) = 1.78\dots$ The certificate contains both all the same.
@@ -902,6 +915,7 @@ figures.show(figure)
 #
 # Let $C = GKG$ be the recentered Gram matrix of the batch, and write $n\,C_{ii}/\operatorname{tr} C = 1 + a_i$ with
 # $\sum_i a_i = 0$: the *spread* of the squared norms after ReLU (a He layer of infinite width keeps $C_{ii}$ as the squared norm of sample $i$).
+# With one distinguished sample of norm ratio $r$, $1 + a_1 = \frac{n\,r^2}{r^2+n-1}$: near 1, $a_1 \approx 2\,\frac{n-1}{n}(r-1)$. The separatrix of the first half is at $a_s$ in this coordinate.
 #
 # ```{prf:proposition} The normal form
 # :label: thm-07-normal-form
@@ -915,13 +929,13 @@ figures.show(figure)
 #
 # ```{prf:proof}
 # *Coordinates.* A centered symmetric matrix near a multiple of $G$ has a scale, a part that is fixed by its diagonal,
-# $C_{ij} = -\frac{a_i+a_j}{n-2}$ off it (the only choice linear in $a$, commuting with permutations, with rows of sum zero), and a part $E$ with zero
-# diagonal and zero row sums. Permutations of the samples act irreducibly on $a$ and on $E$ and differently on the two, so the linear
-# part of the map, which commutes with them, multiplies each by a number. For $E$: it changes no $C_{ii}$, the kernel multiplies it by $J'$, and the
-# scale by $(1-J)\frac{n-1}{n}$, so the number is $\lambda_E = \frac{nJ'}{(n-1)(1-J)}$. For $a$ it is
-# $\lambda = \frac{n-2+\lambda_E}{n-1}$, which is the formula above. It exceeds $\lambda_E$ because $\lambda_E < 1$; so $E$ decays faster than $a$ and follows it: without noise
-# it is of second order in $a$ and acts back on it at third order only. The noise of the layers drives $E$ as well, at order $d^{-1/2}$, and products of $E$ and $a$ then push $a$ at order $\lvert a\rvert d^{-1/2}$: that is
-# as large as the change of the covariance of $\xi$ with $a$, which {eq}`eq-07-normal-form` leaves out too. (The simulation of the theory below carries the whole matrix, $E$ included.)
+# $C_{ij} = -\frac{a_i+a_j}{n-2}$ off it (the only choice linear in $a$, commuting with permutations, with rows of sum zero), and a part $Z$ with zero
+# diagonal and zero row sums. Permutations of the samples act irreducibly on $a$ and on $Z$ and differently on the two, so the linear
+# part of the map, which commutes with them, multiplies each by a number. For $Z$: it changes no $C_{ii}$, the kernel multiplies it by $J'$, and the
+# scale by $(1-J)\frac{n-1}{n}$, so the number is $\lambda_Z = \frac{nJ'}{(n-1)(1-J)}$. For $a$ it is
+# $\lambda = \frac{n-2+\lambda_Z}{n-1}$, which is the formula above. It exceeds $\lambda_Z$ because $\lambda_Z < 1$; so $Z$ decays faster than $a$ and follows it: without noise
+# it is of second order in $a$ and acts back on it at third order only. The noise of the layers drives $Z$ as well, at order $d^{-1/2}$, and products of $Z$ and $a$ then push $a$ at order $\lvert a\rvert d^{-1/2}$: that is
+# as large as the change of the covariance of $\xi$ with $a$, which {eq}`eq-07-normal-form` leaves out too. (The simulation of the theory below carries the whole matrix, $Z$ included.)
 #
 # *Second order.* Component $i$ of a quadratic map that commutes with permutations is a quadratic polynomial in $a$ which does not change when
 # the other samples are permuted: a combination of $a_i^2$, $a_i\sum_{j\ne i}a_j$, $\sum_{j\ne i}a_j^2$ and $(\sum_{j\ne i}a_j)^2$. With
@@ -933,7 +947,7 @@ figures.show(figure)
 # the trace adds a mean of order $1/d$, the same for all $i$: it drops out.) $\square$
 # ```
 #
-# The curvature is $\kappa = \frac{n-1}{n-2}\cdot\frac{f''(0)}{2}$ with the one-dimensional map $f$ of the chapter's first half, written for $a_1$. For the noise let $r_i$ be the value of
+# The curvature (not the function $\kappa(c)$ of {prf:ref}`lem-07-monotone`) is $\kappa = \frac{n-1}{n-2}\cdot\frac{f''(0)}{2}$ with the one-dimensional map $f$ of the chapter's first half, written for $a_1$. For the noise let $r_i$ be the value of
 # a neuron at sample $i$ after ReLU (no relation to the norm ratio $r$), $y_i = (r_i-\bar r)^2$ and $S = \sum_i y_i$; then
 #
 # $$ \tau^2 = \frac{\sum_i \mathbb E\,(n y_i - S)^2}{(n-1)\,(\mathbb E S)^2}. $$ (eq-07-noise)
@@ -1413,7 +1427,7 @@ run.judge("small-batches-return", "batches-of-eight-stay-out")
 
 # %% [markdown]
 # Of {glue:text}`finite-settled` networks with up to six samples that were out early enough to be watched, {glue:text}`finite-returned` returned. That such batches do not stay out (at least four of five come back, and at widths of 256 and more
-# less than one late layer in twenty is out) is {glue:text}`verdict-small-batches-return`; that batches of eight to ten, at width 1024, spend more than half of the layers beyond depth 750 with an outlier is
+# less than one late layer in twenty is out) is {glue:text}`verdict-small-batches-return`; that batches of eight to ten, at width 1024, spend more than half of the layers beyond depth 500 with an outlier is
 # {glue:text}`verdict-batches-of-eight-stay-out`.
 #
 # ## Other activations: the leaky slope does not matter
@@ -1429,7 +1443,7 @@ run.judge("small-batches-return", "batches-of-eight-stay-out")
 # ```{prf:theorem} All leaky slopes have the same states
 # :label: thm-07-leaky
 # Let $s \ne 1$. A centered covariance $C$, of any batch size, is a fixed point up to scale of the infinite-width map $C \mapsto G\,V_\omega(C)\,G$ if and only if it is one for ReLU, except possibly where
-# $GV(C)G = \mu C$ with $(1-\omega)\mu + \omega = 0$, where the leaky image vanishes. If ReLU multiplies the scale by $\mu$ and, with the scale divided out, a direction by $\lambda$, the leaky network multiplies them by
+# $GV(C)G = \mu C$ with $(1-\omega)\mu + \omega = 0$, where the leaky image vanishes. If ReLU multiplies the scale by $\mu$ (the $E$ of {eq}`eq-07-line`) and, with the scale divided out, a direction by $\lambda$, the leaky network multiplies them by
 #
 # $$ \mu_\omega = (1-\omega)\mu + \omega, \qquad \lambda_\omega = \frac{(1-\omega)\lambda\mu + \omega}{(1-\omega)\mu + \omega}. $$ (eq-07-leaky-multiplier)
 #
@@ -1448,8 +1462,8 @@ run.judge("small-batches-return", "batches-of-eight-stay-out")
 # $\lambda_\omega + 1 = \bigl((1-\omega)\mu(1+\lambda) + 2\omega\bigr)/\mu_\omega$ is positive for $\omega \ge 0$ and $\lambda > -1$, so that $\lambda < 1$ is all that stability asks. $\square$
 # ```
 #
-# For negative slopes, $\omega < 0$, stability also asks $\lambda_\omega > -1$, that is $q := \mu(1+\lambda) > \frac{-2\omega}{1-\omega}$. The right-hand side is at most 1, its value
-# for the absolute value. A direction with $q < 1$ therefore *flips*: at $\omega = -\frac{q}{2-q}$ its multiplier passes $-1$, and beyond, the state exists but alternates away from itself. The
+# For negative slopes, $\omega < 0$, stability also asks $\lambda_\omega > -1$, that is $\eta := \mu(1+\lambda) > \frac{-2\omega}{1-\omega}$. The right-hand side is at most 1, its value
+# for the absolute value. A direction with $\eta < 1$ therefore *flips*: at $\omega = -\frac{\eta}{2-\eta}$ its multiplier passes $-1$, and beyond, the state exists but alternates away from itself. The
 # fast directions of the outlier state, in which the odd sample's cosine with single cluster samples relaxes within a layer or two under ReLU, are candidates. The multipliers over all directions,
 # from the closed blocks of the Jacobian, are carried over by {eq}`eq-07-leaky-multiplier` below.
 #

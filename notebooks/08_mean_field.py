@@ -597,7 +597,8 @@ figures.table(
 run.judge("mf-monte-carlo-and-networks", "mf-two-dimensional-integrals")
 
 # %% [markdown]
-# The largest of all $\lvert z\rvert$ is {glue:text}`largest-z:.2f`; for so many independent comparisons with a true theory its median is {glue:text}`expected-z:.2f`.
+# The largest of all $\lvert z\rvert$ is {glue:text}`largest-z:.2f`; for so many independent comparisons with a true theory its median is {glue:text}`expected-z:.2f` (they are not quite independent: one set of draws serves all quantities
+# of an activation, so that a large value comes in company).
 #
 # ## Broken symmetry: winners
 #
