@@ -64,7 +64,6 @@ def escape_times(axes: Axes, cells: Sequence[Cell], depth: int) -> None:
         real = [cell for cell in rows if "times" in cell]
         _bars(axes, [cell["width"] for cell in real], real, ("median", "low", "high"), depth, index)
     axes.axhline(depth, color="#888888", linewidth=0.8)
-    axes.annotate("last layer", (axes.get_xlim()[0], depth), xytext=(2, 3), textcoords="offset points", fontsize=8)
     axes.set(xscale="log", yscale="log", xlabel="width d, neurons", ylabel="layers until escape")
     _plain_layers(axes.yaxis, axes.get_ylim()[0], depth)
     axes.legend()

@@ -249,7 +249,7 @@ def cures(axes: Sequence[Axes], epsilon: Sequence[Mapping[str, Any]], other: Seq
     axes[0].set_xscale("log")
     axes[0].set_xlabel(r"$\varepsilon$ (dotted: predicted $\varepsilon_c$)")
     axes[0].set_ylabel("accuracy")
-    axes[0].legend(loc="upper left")
+    axes[0].legend(loc="center left")
     for index, family in enumerate(dict.fromkeys(row["family"] for row in other)):
         rows = sorted((row for row in other if row["family"] == family), key=lambda row: row["growth"])
         axes[1].plot(

@@ -204,7 +204,7 @@ def epsilon_rows(
     phi, rows = parsed_activation("relu"), []
     for n, epsilon in cases:
         state = epsilon_state(phi, n, epsilon)
-        label = f"relu, epsilon {epsilon:g}"
+        label = f"relu, epsilon {epsilon:.3f}"
         found = _networks(
             generator, label, n, state.centered / 2 * np.eye(n), widths, layers, draws, name="relu", epsilon=epsilon
         )

@@ -14,6 +14,7 @@ NumPy float64; this module does not import torch.
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from jaxtyping import Float
@@ -171,11 +172,16 @@ def _layer_means(phi: Activation, n: int, scales: np.ndarray) -> tuple[np.ndarra
     return trace, radial
 
 
+@lru_cache(maxsize=64)
+def _plain_centered(phi: Activation, n: int) -> float:
+    return symmetric_fixed_point(phi, n).centered
+
+
 def _centered_after(phi: Activation, n: int, epsilon: float, variance: float, mu: float) -> float:
     square, weights = radial_rule(n)
     scales = np.sqrt(mu * square / (mu * square + n * epsilon))
     if phi.degree == 1:
-        return variance * symmetric_fixed_point(phi, n).centered * float(weights @ scales**2)
+        return variance * _plain_centered(phi, n) * float(weights @ scales**2)
     x, w = one_entry(n)
     pair = two_entries(n)
     centered = [

@@ -71,7 +71,7 @@ def bifurcation(axes: Axes, branches: Mapping[str, Any], dots: Sequence[int]) ->
             )
     _arrow(axes, 4.3, 0.86 * 3.3, 1.12)  # arrows: where the layers move a batch of the class
     _arrow(axes, 7.4, 0.96 * separatrix(7.4).norm_ratio, 1.03)
-    for size in (62.0, 640.0):
+    for size in (69.0, 640.0):
         if size < n[-1]:
             _arrow(axes, size, 1.25 * separatrix(size).norm_ratio, 0.85 * outlier_state(size).norm_ratio)
     axes.set_xscale("log")

@@ -312,7 +312,7 @@ def outlier_state(n: float | int, slope: float | int = 0.0) -> LeakyState | None
         >>> round(math.degrees(outlier_state(32, 0.1).outlier_angle), 2)  # arccos(-w) for large batches
         101.15
     """
-    n, w = checked_batch_size(n, 3), _checked_mixing(slope)
+    n, w = _checked_finite(n), _checked_mixing(slope)
     grid = _scan(n)
     values = _gap(grid, n, w)
     if (values > 0).all():
@@ -340,7 +340,7 @@ def separatrix(n: float | int, slope: float | int = 0.0) -> LeakyState | None:
         >>> round(found.norm_ratio, 4), found.multiplier > 1
         (1.0191, True)
     """
-    n, w = checked_batch_size(n, 3), _checked_mixing(slope)
+    n, w = _checked_finite(n), _checked_mixing(slope)
     grid = _scan(n)
     values = _gap(grid, n, w)
     if (values > 0).all():
@@ -350,6 +350,13 @@ def separatrix(n: float | int, slope: float | int = 0.0) -> LeakyState | None:
         return None
     log_u = brentq(lambda x: float(_gap(x, n, w)), grid[last], grid[last + 1], xtol=1e-14)
     return _state(math.exp(log_u), n, w)
+
+
+def _checked_finite(n: float | int) -> float:
+    n = checked_batch_size(n, 3)
+    if n == math.inf:
+        raise ValueError("n must be a finite batch size of at least 3, got inf.")
+    return n
 
 
 def _checked_mixing(slope: float | int) -> float:

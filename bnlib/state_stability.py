@@ -25,7 +25,6 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float
 
-from bnlib.checks import checked_batch_size
 from bnlib.kernels import relu_cosine, relu_cosine_derivative
 from bnlib.outlier_class import ClassGeometry, _checked_k, _checked_state, _geometry, _jacobian, _layer, checked_n
 
@@ -225,7 +224,6 @@ def class_distances(p: float | int, u: float | int, n: float | int, k: float | i
 
 def whole_number(name: str, value: float | int) -> int:
     """Return value as an int, refusing anything that is not a whole number."""
-    checked_batch_size(value, -math.inf)
     if not math.isfinite(value) or value != int(value):
         raise ValueError(f"{name} must be a whole number where samples are counted, got {value}.")
     return int(value)

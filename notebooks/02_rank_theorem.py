@@ -1148,15 +1148,14 @@ figures.table(
         [
             c["configuration"],
             c["depth"],
-            f"{c['rate']:g}{' *' if c['edge'] in ('upper', 'lower') else ''}",
+            f"{c['rate']:g}{'*' if c['edge'] in ('upper', 'lower') else ''}",
             plus_minus(c["train_mean"], c["train_error"]),
             c["train_min"],
             plus_minus(c["test_mean"], c["test_error"]),
-            c["diverged"],
         ]
         for c in every
     ],
-    header=["configuration", "layers", "rate", "training accuracy", "minimum", "test accuracy", "diverged"],
+    header=["configuration", "layers", "rate", "training accuracy", "minimum", "test accuracy"],
     caption=f"Training: accuracies after {parameters.epochs} epochs, means over {parameters.n_networks} networks, ± one standard "
     "error, and the least training accuracy. A star marks a rate at an end of the grid.",
 )
@@ -1167,11 +1166,13 @@ figures.table(
             c["depth"],
             f"{c['trained_count']} of {c['networks']}",
             f"{c['trained_low']:.2f} to {c['trained_high']:.2f}",
+            c["diverged"],
         ]
         for c in every
     ],
-    header=["configuration", "layers", "networks that reached 0.99", "share, interval"],
-    caption="How many networks reached the training accuracy 0.99, and the exact interval for the share of all networks that would.",
+    header=["configuration", "layers", "reached 0.99", "share", "diverged"],
+    caption="How many networks reached the training accuracy 0.99, the exact interval for the share of all networks that would, and "
+    "how many diverged.",
 )
 figures.table(
     [
