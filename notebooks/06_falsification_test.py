@@ -355,7 +355,6 @@ run.glue("early-verdicts", "early_verdicts")
 # Every cell is in the next table.
 
 # %% tags=["hide-cell"]
-names = ("norm_ratio", "top_over_second", "share_above_85", "share_with_outlier", "n_seeds")
 header = ("n", "width", "depth", "angle", "ratio", "top / 2nd", "> 85°", "both", "draws")
 of_cells = "angles in degrees with the range from the 10th to the 90th percentile of the draws; medians of the norm ratio and of the largest over the second norm; shares of the draws above 85° and with both rules."
 
@@ -365,7 +364,9 @@ def cell_rows(source):
         (
             *(c[name] for name in ("n", "width", "depth")),
             with_interval(c, "angle_deg", "angle_deg_q10", "angle_deg_q90", ".1f"),
-            *(c[name] for name in names),
+            *(c[name] for name in ("norm_ratio", "top_over_second")),
+            *(f"{c[name]:.2f}" for name in ("share_above_85", "share_with_outlier")),
+            c["n_seeds"],
         )
         for c in source
     ]

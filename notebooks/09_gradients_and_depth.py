@@ -177,7 +177,7 @@ sizes = {"widths": widths, "layers": parameters.layers, "draws": parameters.draw
 # Let $n \ge 4$, the forward covariance be at the symmetric fixed point, $\mathbb E\,\phi'(b_1)^2 < \infty$, and gradient independence hold. Whatever the covariance $\Pi$ of the gradient with $\Pi\mathbf 1 = 0$,
 # one layer multiplies its trace, the expected squared norm of a column, by
 #
-# $$ \lambda = \frac{n}{\mu\,(n-3)(n-1)}\;\mathbb E\Bigl[\operatorname{tr}(GDGD) - v^{\mathsf T}DGDv\Bigr]. $$ (eq-09-lambda)
+# $$ \begin{gathered} \lambda = \frac{n\,t}{\mu\,(n-3)(n-1)}\,,\\ t = \mathbb E[\operatorname{tr}(GDGD) - v^{\mathsf T}DGDv]. \end{gathered} $$ (eq-09-lambda)
 #
 # In particular the factor does not depend on $\sigma^2$, and holds at every layer, not only in the limit of many layers.
 # ```
@@ -192,9 +192,9 @@ sizes = {"widths": widths, "layers": parameters.layers, "draws": parameters.draw
 #
 # The source speaks of $\beta^{L+o(L)}$, a growth in the long run; under its own assumption the trace needs no long run. For ReLU the averages are elementary: $\mathbb E[D_1D_2] = J'/2$ and {eq}`eq-09-lambda` becomes
 #
-# $$ \lambda = \frac{n-2+J+J'}{(n-3)(1-J)}\Big|_{c=-1/(n-1)}\;\longrightarrow\;\frac{\pi}{\pi-1},\qquad \lambda_{\text{linear}} = \frac{n-2}{n-3}, $$ (eq-09-closed)
+# $$ \begin{gathered} \lambda = \frac{n-2+J+J'}{(n-3)(1-J)}\longrightarrow\frac{\pi}{\pi-1},\\ \lambda_{\text{linear}} = \frac{n-2}{n-3}, \end{gathered} $$ (eq-09-closed)
 #
-# where $J$ is the ReLU cosine map of the notation page; for the identity $D = I$, $\operatorname{tr}G - 1 = n-2$ and $\mu = n/(n-1)$.
+# where $J$ is the ReLU cosine map of the notation page, at the cosine $-1/(n-1)$; for the identity $D = I$, $\operatorname{tr}G - 1 = n-2$ and $\mu = n/(n-1)$.
 #
 # ```{prf:theorem} The identity explodes least
 # :label: thm-09-least

@@ -92,11 +92,14 @@ def test_rare_escapes_have_exponential_waiting_times(seed):
     assert found["laws"]["exponential"]["log_likelihood"] == pytest.approx(expected, rel=1e-6)
 
 
-def test_few_draws_leave_it_open(seed):
-    times, depths = drawn_times(lambda d: 3 * d**0.4, np.random.default_rng(seed), draws=2, spread=0.5)
+def test_a_narrow_range_of_widths_leaves_it_open(seed):
+    random = np.random.default_rng(seed)
+    times, depths = drawn_times(lambda d: 3 * d**0.4, random, draws=50, spread=0.3, widths=(64, 96, 128))
     found = escape_laws.compared_laws(times, depths)
-    assert abs(found["against"]["power over logarithm"]["z"]) < 5
-    assert found["draws"] == 8
+    assert abs(found["against"]["power over logarithm"]["difference"]) < 3
+    assert found["draws"] == 150
+    times, depths = drawn_times(lambda d: 3 * d**0.4, random, draws=50, spread=0.3, widths=(64, 1024, 16384))
+    assert escape_laws.compared_laws(times, depths)["against"]["power over logarithm"]["difference"] > 3
 
 
 def test_censored_times_count_as_late(seed):
