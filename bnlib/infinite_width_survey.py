@@ -109,8 +109,8 @@ def several_outliers(up_to: int) -> tuple[list[dict[str, Any]], dict[str, Any]]:
         One dictionary a pair (`n`, `k`): `states` (how many), `unstable` (directions, for each), `only_outliers_race`
         (whether the unstable directions of the first are exactly those with one weight an outlier), `ratios`,
         `least_radius`, `residual`. And a summary: `cells`, `with_states`, `states`, `stable` (counts), `upper_minus_k`
-        and `lower_minus_k` (unstable directions less k, the different values), `least_radius`, `pairs` (whether there were
-        always none or two), `races`.
+        and `lower_minus_k` (unstable directions less k, the different values), `least_radius`, `pairs` (whether there
+        were always none or two), `races`.
 
     Raises:
         ValueError: up_to is below 9, where nothing is to be found.
