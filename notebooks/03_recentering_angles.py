@@ -287,6 +287,8 @@ figures.table(
 #
 # The same five rows at three widths. {numref}`fig-03-widths` shows the last layer; the table adds two smaller depths, so that it can be seen which rows have come to rest and which are still on the way. For RMS+NL and RC+RS+NL the
 # infinite-width angle is known at every depth, and the claim is that the finite width changes it by no more than $256/d$ degrees, at each of the widths: *{glue:text}`verdict-finite-width-angles`*.
+# (Here and below, a comparison with a theory is *confirmed* where the difference and five standard errors together stay within what is allowed, *refuted* where the difference less five standard errors does not, and *inconclusive*
+# between: at small batch sizes five standard errors of this many draws are alone as wide as the allowance.)
 
 # %% tags=["hide-input"]
 width_draws = min(20, parameters.n_seeds)
@@ -1206,7 +1208,8 @@ figures.show(figure)
 # ```
 #
 # Compared at the same place, before or after, pooled histograms can therefore differ neither in symmetry nor in their mass at zero. {numref}`fig-03-histograms` shows both places, and the table has the numbers. What the essay describes is a histogram after ReLU without
-# recentering, beside one before ReLU with it.
+# recentering, beside one before ReLU with it; read so, its description is {glue:text}`verdict-essay-histograms-as-described`. (The skewness of RC+NL is noisy, since single escaped samples carry it; where five of its standard errors
+# are as wide as what the criterion allows, the verdict can only be inconclusive.)
 
 # %% tags=["hide-input"]
 activity_draws = min(20, parameters.n_seeds)

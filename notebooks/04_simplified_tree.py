@@ -928,6 +928,10 @@ figures.table(
     header=["quantity", "n", "tree – networks", "infinite – finite width"],
     caption="Distances of the distributions (95 percent intervals), and the yardstick beside them",
 )
+for name in ("norm_ratio", "angle_deg", "second", "escaped"):
+    for side, rows in (("tree", "comparisons"), ("yardstick", "yardsticks")):
+        run.glue(f"{side}-least-{name.replace('_', '-')}", f"min(c['{name}']['distance'] for c in {rows})")
+        run.glue(f"{side}-most-{name.replace('_', '-')}", f"max(c['{name}']['distance'] for c in {rows})")
 counted = {
     size: {
         "tree": tree_compare.escaped_shares(found["limit"]),
@@ -994,6 +998,12 @@ run.judge(
 
 # %% [markdown]
 # Where a criterion asks for nearly all networks (the sample of largest norm is an extreme; the two bounds), it compares its threshold with a one-sided Clopper–Pearson limit of the share, at 99.9 percent, with batches as the units.
+#
+# **How much a distance says.** The yardstick is sobering: between networks of finite and of *infinite* width, two models of which one is the other's limit, the distance of the norm ratios is {glue:text}`yardstick-least-norm-ratio:.2f` to
+# {glue:text}`yardstick-most-norm-ratio:.2f`, that of the angles {glue:text}`yardstick-least-angle-deg:.2f` to {glue:text}`yardstick-most-angle-deg:.2f`, that of the second-largest norms {glue:text}`yardstick-least-second:.2f` to {glue:text}`yardstick-most-second:.2f`; for the tree it is
+# {glue:text}`tree-least-norm-ratio:.2f` to {glue:text}`tree-most-norm-ratio:.2f`, {glue:text}`tree-least-angle-deg:.2f` to {glue:text}`tree-most-angle-deg:.2f` and {glue:text}`tree-least-second:.2f` to {glue:text}`tree-most-second:.2f`. So a refuted transfer of norm ratios or angles says
+# little against the tree by itself: the threshold is one that infinite width is measured by, too. What tells tree and networks apart is the number of escaped points: {glue:text}`tree-least-escaped:.2f` to {glue:text}`tree-most-escaped:.2f` for the tree,
+# {glue:text}`yardstick-least-escaped:.2f` to {glue:text}`yardstick-most-escaped:.2f` for infinite width.
 #
 # Read the verdicts together. As a model of the *dynamics* the tree is judged by the distribution of norms: {glue:text}`verdict-tree-faithful`. As a guide to *who* may escape it is judged by
 # how often the networks' largest sample is an extreme of the input ({glue:text}`verdict-tree-says-who-may-escape`) and how often it is the one that the tree makes larger

@@ -1068,7 +1068,7 @@ run.judge("review-not-a-transient")
 # %% [markdown]
 # One wide layer multiplies the squared angle by at least {glue:text}`smallest-growth:.4f` at these batch sizes, and the error of {eq}`eq-05-law` falls with the angle to the power
 # {glue:text}`series-order:.2f` or more; a law with relative error $O(\theta^2)$ must show 2. The verdict on the law is {glue:text}`verdict-growth-law-of-small-angles`.
-# From {glue:text}`escape-initial:.2f` degrees, the medians of the simulated clusters end at {glue:text}`escape-smallest:.1f` degrees or more, and nine tenths of the {glue:text}`escape-draws` networks of each batch size at {glue:text}`escape-decile:.1f` degrees or more. The verdict asks for the share of all such networks that end at more than twice the angle they start with; it is above {glue:text}`escape-left-low:.2f` for every batch size (interval of Clopper and Pearson, 99.9 per cent from below). The second half of the review's
+# From {glue:text}`escape-initial:.2f` degrees, the medians of the simulated clusters end at {glue:text}`escape-smallest:.1f` degrees or more, and nine tenths of the {glue:text}`escape-draws` networks of each batch size at {glue:text}`escape-decile:.1f` degrees or more. The verdict asks for the share of all such networks that end at more than twice the angle they start with; it is at least {glue:text}`escape-left-low:.3f` for every batch size (interval of Clopper and Pearson, 99.9 per cent from below). The second half of the review's
 # sentence, "rather than a transient", is {glue:text}`verdict-review-not-a-transient`: what is a fixed point of exactly collapsed batches is passed through by all others.
 #
 # ### At finite width too
@@ -1293,7 +1293,7 @@ figures.show(figure)
 # %% [markdown]
 # The measured rates are within {glue:text}`largest-growth-error:.1f` standard errors of {eq}`eq-05-rate`, and along the depth, from every direction, within {glue:text}`direction-error:.1f`: that the rate is the same whatever the direction is
 # {glue:text}`verdict-growth-rate-every-direction`. Over {glue:text}`rate-table` pairs of batch size and width the smallest exact rate is {glue:text}`rate-smallest:.4f`, the largest {glue:text}`rate-largest-share:.4f` of $\log\alpha$, and from one width to the next it falls
-# {glue:text}`rate-decreases` times. Positivity at every width from three on is {glue:text}`verdict-growth-rate-positive-every-width`, and it is a theorem; the measurement for the width of the run is {glue:text}`verdict-definition-12-unstable-at-finite-width`. The other side of
+# {glue:text}`rate-decreases` times. Positivity at every width from three on is {glue:text}`verdict-growth-rate-positive-every-width`, and it is a theorem; the measurement for the width of the run, of which five standard errors above zero are asked at every batch size, is {glue:text}`verdict-definition-12-unstable-at-finite-width`. The other side of
 # the matter: of {glue:text}`trap-draws` networks with a batch of eight the share that is exactly collapsed at depth {glue:text}`trap-depth` is {glue:text}`trap-4:.2f` ({glue:text}`trap-4-low:.2f` to {glue:text}`trap-4-high:.2f`, 95 per cent interval) at width 4, {glue:text}`trap-8:.2f` ({glue:text}`trap-8-low:.2f` to {glue:text}`trap-8-high:.2f`) at width 8 and {glue:text}`trap-16:.2f` ({glue:text}`trap-16-low:.2f` to {glue:text}`trap-16-high:.2f`) at width 16.
 #
 # So the three parts of Theorem 14 get three verdicts: hypothesis {glue:text}`verdict-theorem-14-hypothesis`; one-step contraction where it holds

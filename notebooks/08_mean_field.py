@@ -19,7 +19,7 @@
 # fluctuations is "typically at least 1": {glue:text}`verdict-mf-l-at-least-one`; it tends to the *elasticity of the activation's variance*, below 1 for tanh and sigmoid, 1 for
 # ReLU, above 1 for GELU and SiLU ({glue:text}`verdict-l-is-an-elasticity`).
 #
-# **What nobody told us.** That ReLU networks converge to BSB1 is {glue:text}`verdict-mf-practical-activations-converge`: from a batch size of {glue:text}`relu-critical:.2f` on
+# **What nobody told us.** That ReLU networks converge to BSB1 is {glue:text}`verdict-mf-practical-activations-converge`: from the real batch size {glue:text}`relu-critical:.2f` on
 # **full batch normalization has a second, winner-take-all state** ({glue:text}`verdict-relu-winner-from-batch-52`), and networks with 64 samples go there
 # ({glue:text}`verdict-relu-networks-leave-bsb1`). The paper's odd point is this state without rescaling ({glue:text}`verdict-odd-point-is-bsb2`): rescaling does not remove it, it
 # moves its birth to larger batches.

@@ -22,9 +22,9 @@
 # ({glue:text}`verdict-linear-rate-repaired`).
 #
 # On handwritten digits the depth that still trains is proportional to the predicted scale $1/\log\lambda$ ({glue:text}`verdict-depth-scale-proportional`; the reading as equality is {glue:text}`verdict-depth-scale-literal`),
-# and the statement that networks deeper than about fifty layers do not train is {glue:text}`verdict-fifty-layers`. An $\varepsilon$ of the
-# order of the variance helps until the signal itself dies ({glue:text}`verdict-epsilon-critical`); nearly linear activations help more
-# ({glue:text}`verdict-near-linear-trains`).
+# and the statement that networks deeper than about fifty layers do not train is {glue:text}`verdict-fifty-layers`. That a
+# large $\varepsilon$ makes deep networks trainable is {glue:text}`verdict-epsilon-trains-deep`; that training stops above a critical $\varepsilon$, where the signal
+# itself dies, {glue:text}`verdict-epsilon-critical`; that nearly linear activations help, {glue:text}`verdict-near-linear-trains`.
 #
 # **New work.** That the growth of the norm needs no convergence of the gradient's covariance, the floor that $\varepsilon$ cannot pass, the law at
 # three samples, and the rates of networks with recentering alone or rescaling alone.
