@@ -24,7 +24,8 @@
 #
 # **And training?** The essay's account of the paper's Figure 2, on digits, at {glue:text}`deepest:d` hidden layers: that the rank of a He network has collapsed to a
 # small fraction is {glue:text}`verdict-essay-he-rank-at-1e-2` at the tolerance 0.01, {glue:text}`verdict-essay-he-rank-at-1e-3` at 0.001 and
-# {glue:text}`verdict-essay-he-rank-at-1e-5` at 0.00001; that it trains all the same is {glue:text}`verdict-essay-high-rank-not-necessary`. A start of
+# {glue:text}`verdict-essay-he-rank-at-1e-5` at 0.00001; that it trains all the same is {glue:text}`verdict-essay-high-rank-not-necessary`
+# (under conditions: some of its networks reach the accuracy that is asked for, and that most do is not shown). A start of
 # rank two in every hidden layer settles the question without any tolerance: that low rank does not by itself block training is
 # {glue:text}`verdict-review-low-rank-does-not-block`.
 # :::

@@ -22,7 +22,7 @@
 # point is {glue:text}`verdict-full-batch-norm-escaped-point`: at depth {glue:text}`late-depth` the median angle is
 # {glue:text}`rescaled-angle-low:.0f`° to {glue:text}`rescaled-angle-high:.0f`°. On handwritten digits the same test gives
 # {glue:text}`verdict-review-test-digits-depth-30` at depth 30 and {glue:text}`verdict-review-test-digits-depth-200` by depth 200. That the outlier changes from one initialization to the
-# next, on one and the same batch, is {glue:text}`verdict-outlier-identity-unstable`.
+# next, on one and the same batch, is {glue:text}`verdict-outlier-identity-unstable` for Gaussian batches and {glue:text}`verdict-outlier-identity-unstable-digits` for digits.
 # :::
 
 # %% tags=["parameters", "hide-input"]
@@ -1145,7 +1145,7 @@ run.judge("outlier-follows-input-norm")
 # * On handwritten digits: {glue:text}`verdict-review-test-digits-depth-30` at depth 30, {glue:text}`verdict-review-test-digits-depth-200` by depth 200.
 # * By depth 200: {glue:text}`verdict-review-test-depth-200`; at the last depth of the map all rules hold {glue:text}`late-from`, and
 #   {numref}`fig-06-onset` shows how many layers each width needs.
-# * That the smallest batches show no outlier at all is {glue:text}`verdict-test-batches-up-to-six`.
+# * That batches of four and six show no outlier in the median (single networks do, for a while) is {glue:text}`verdict-test-batches-up-to-six`.
 # * For batch normalization with all three components, an orthogonal escaped point is
 #   {glue:text}`verdict-full-batch-norm-escaped-point`. Recentering **without** rescaling, which the paper's abstract speaks of, is known in
 #   the field as mean-only batch normalization {cite}`salimans2016`.

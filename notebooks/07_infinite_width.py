@@ -624,7 +624,7 @@ figures.table(
 )
 run.judge("large-batch-expansions", "separatrix-of-large-batches")
 
-# %% mystnb={"figure": {"caption": "Top: n times the angle inside the cluster of the outlier state. Middle: n times the excess of the separatrix's norm ratio over 1. Dotted: the limits. Bottom: the change of the norm ratio a layer near the symmetric state, scaled by n squared, with its limit: a parabola whose second zero is the separatrix.", "name": "fig-07-large"}, "image": {"alt": "Three panels. Two show curves that approach a dotted horizontal line as the batch size grows, one from below and one from above. The third shows curves that dip below zero and cross it again, close to a black parabola for the larger batch sizes."}} tags=["hide-input"]
+# %% mystnb={"figure": {"caption": "Top: n times the angle inside the cluster of the outlier state. Middle: n times the excess of the separatrix's norm ratio over 1. Dotted: the limits. Bottom: the change of the norm ratio a layer near the symmetric state, scaled by n squared, with its limit: a parabola whose second zero is the separatrix.", "name": "fig-07-large"}, "image": {"alt": "Three panels. Two show curves that approach a dotted horizontal line as the batch size grows, one from below and one from above. The third shows curves that dip below zero and cross it again, close to a thick gray parabola for the larger batch sizes."}} tags=["hide-input"]
 figure, axes = figures.new_figure(rows=3, height=2.9)
 pictures.large_batches(axes[:2, 0], parameters.largest_batch, parameters.figure_points)
 pictures.drift_at_infinity(axes[2, 0], [16, 64, 512])
@@ -1332,7 +1332,7 @@ run.glue("finite-angle-7", "outlier_angle_7_deg")
 run.glue("finite-stay-largest-z", "max(abs(z) for z in stay_z)")
 run.glue("finite-snapshot-ratio", "snapshot_ratio")
 
-# %% mystnb={"figure": {"caption": "Mean angle inside the cluster, in percent of its value at infinite width, against the width; bars are two standard errors over networks. Points of different batch sizes are drawn beside each other.", "name": "fig-07-stays"}, "image": {"alt": "Cluster angle in percent of theory over width on a logarithmic axis with error bars for four batch sizes, around a horizontal line at 100."}} tags=["hide-input"]
+# %% mystnb={"figure": {"caption": "Mean angle inside the cluster, in percent of its value at infinite width, against the width; bars are two standard errors over the networks of the cell, which at the largest batch and width are only three, so that their bars are themselves uncertain; the table judges with an error pooled over the widths. Points of different batch sizes are drawn beside each other.", "name": "fig-07-stays"}, "image": {"alt": "Cluster angle in percent of theory over width on a logarithmic axis with error bars for four batch sizes, around a horizontal line at 100."}} tags=["hide-input"]
 figure, axes = figures.new_figure(height=3.6)
 escape_figures.stays(axes[0, 0], stays, {n: limits[n]["cluster_angle_deg"]["theory"] for n in limits})
 figures.show(figure)
