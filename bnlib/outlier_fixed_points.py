@@ -197,8 +197,16 @@ def _valley(n: float) -> tuple[float, float]:
     return float(found.x), float(found.fun)
 
 
+LARGEST_WITH_SEPARATRIX = 1_000_000
+
+
 def _between(kind: str, n: float | int) -> OutlierClassState:
     n = checked_n(n)
+    if kind == "separatrix" and n > LARGEST_WITH_SEPARATRIX:
+        raise ValueError(
+            f"n must be at most {LARGEST_WITH_SEPARATRIX:,}, beyond which float64 does not tell the separatrix from "
+            f"the symmetric state, got {n:g}."
+        )
     bottom, least = _valley(n)
     if least >= 0:
         half = np.linspace(-4.0 * math.log(n), math.log((n - 1.0) / (2.0 * n)), _GRID)
@@ -251,7 +259,7 @@ def separatrix(n: float | int) -> OutlierClassState:
         The root of u' = u between the outlier state and the symmetric state.
 
     Raises:
-        ValueError: n < 3 or not finite.
+        ValueError: n < 3, not finite, or above 1,000,000.
         NoStateError: there is none (n below `saddle_node().n`); the message holds the smallest residual.
         NotConvergedError: |u'/u - 1| stays above 1e-11.
 

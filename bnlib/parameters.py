@@ -82,21 +82,23 @@ def integer(minimum: int | None = None, maximum: int | None = None) -> Kind:
     return convert
 
 
-def integers(minimum: int | None = None, maximum: int | None = None) -> Kind:
-    """A list of different whole numbers, not empty; also as a string that holds it in JSON.
+def integers(minimum: int | None = None, maximum: int | None = None, at_least: int = 1) -> Kind:
+    """A list of `at_least` or more different whole numbers; also as a string that holds it in JSON.
 
     Example:
         >>> integers(minimum=2)("batch_sizes", "[4, 8]")
         [4, 8]
     """
-    valid = f"it must be a list of different whole numbers{_range_words(minimum, maximum)}, such as [8, 16]"
+    few = "" if at_least == 1 else f"{at_least} or more "
+    example = [8 * 2**i for i in range(max(2, at_least))]
+    valid = f"it must be a list of {few}different whole numbers{_range_words(minimum, maximum)}, such as {example}"
 
     def convert(name: str, value: Any) -> list[int]:
         parsed = _parsed(name, value, valid)
         for entry in parsed:
             if not _is_integer(entry) or _outside(entry, minimum, maximum):
                 _fail(name, value, valid)
-        if len(set(parsed)) < len(parsed):
+        if len(set(parsed)) < len(parsed) or len(parsed) < at_least:
             _fail(name, value, valid)
         return parsed
 

@@ -160,3 +160,9 @@ def test_refusals(n):
             solve(n)
     with pytest.raises(ValueError, match="u must be positive and finite"):
         log_drift(0.0, 8)
+
+
+def test_separatrix_where_floats_no_longer_tell_it_apart():
+    assert separatrix(1e6).norm_ratio == pytest.approx(1 + (math.pi - 2) / 1e6, abs=1e-9)
+    with pytest.raises(ValueError, match="n must be at most 1,000,000"):
+        separatrix(1e7)

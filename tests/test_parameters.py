@@ -111,3 +111,11 @@ def test_rationals_are_exact():
 
 def test_the_message_takes_the_place_of_a_traceback():
     assert ParameterError("parameter a is 1")._render_traceback_() == ["ParameterError: parameter a is 1"]
+
+
+def test_a_list_that_must_not_be_short():
+    assert integers(at_least=3)("widths", "[1, 2, 3]") == [1, 2, 3]
+    with pytest.raises(
+        ParameterError, match=r"must be a list of 3 or more different whole numbers, such as \[8, 16, 32\]"
+    ):
+        integers(at_least=3)("widths", "[1, 2]")
