@@ -110,7 +110,8 @@ def load_claims(path: Path | None = None) -> dict[str, dict[str, Any]]:
     """
     path = path or repository.repository_root() / "book" / "claims.yml"
     try:
-        entries = yaml.safe_load(path.read_text())
+        # The same safe loader in C, where PyYAML has it: the file is long, and every chapter reads it.
+        entries = yaml.load(path.read_text(), Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
     except (OSError, yaml.YAMLError) as problem:
         raise RecordError(f"claims file {path.name} cannot be read: {str(problem).splitlines()[0]}") from None
     claims: dict[str, dict[str, Any]] = {}

@@ -273,16 +273,15 @@ def modules_text() -> str:
     return "\n".join(lines)
 
 
-def claim_told(what: str, name: str, records: dict[str, dict[str, Any]], page: str) -> str:
+def claim_told(what: str, name: str, claims: dict[str, dict[str, str]], page: str) -> str:
     """`{{ verdict id }}` or `{{ measured id }}` on a prose page: as computed, linked to the place that decides it.
 
     Raises:
         Refusal: there is no such claim, or something else is asked of it.
     """
-    rows = {row["id"]: row for row in verdict_rows(load_claims(), records)}
-    if name not in rows:
+    if name not in claims:
         raise Refusal(f"book/{page} asks for claim {name}, which is not in book/claims.yml")
-    row = rows[name]
+    row = claims[name]
     if what == "verdict":
         link = f"../notebooks/{row['notebook']}.html#claim-{name}" if row["notebook"] else f"claims.html#{name}"
         return f'<a class="told" href="{link}">{html.escape(row["verdict"])}</a>'
@@ -291,8 +290,8 @@ def claim_told(what: str, name: str, records: dict[str, dict[str, Any]], page: s
     raise Refusal(f"book/{page} asks for {what} of claim {name}; there are verdict and measured")
 
 
-def fill(text: str, records: dict[str, dict[str, Any]], page: str) -> str:
-    """Replace `{{ name }}` in a prose page by what is computed for it.
+def fill(text: str, records: dict[str, dict[str, Any]], rows: list[dict[str, str]], page: str) -> str:
+    """Replace `{{ name }}` in a prose page by what is computed for it, from the results and the rows of verdicts.
 
     Raises:
         Refusal: the page asks for something that does not exist.
@@ -301,13 +300,14 @@ def fill(text: str, records: dict[str, dict[str, Any]], page: str) -> str:
         "run_table": lambda: run_table(records),
         "presets": presets_text,
         "modules": modules_text,
-        "verdict_counts": lambda: verdict_counts(verdict_rows(load_claims(), records)),
+        "verdict_counts": lambda: verdict_counts(rows),
     }
+    claims = {row["id"]: row for row in rows}
 
     def made(match: re.Match) -> str:
         name, claim = match.groups()
         if claim is not None:
-            return claim_told(name, claim, records, page)
+            return claim_told(name, claim, claims, page)
         if name not in makers:
             raise Refusal(f"book/{page} asks for {name}, which does not exist; there are {', '.join(makers)}")
         return makers[name]()
@@ -331,12 +331,13 @@ def stage(results: Path, executed: Path, site: Path, *, names: list[str] | None 
     shutil.copy(mathjax_file(), fresh / "book" / "static" / "tex-svg.js")
     shutil.copy(BOOK / "references.bib", fresh / "book" / "references.bib")
     (fresh / "book" / "figures").mkdir()
+    rows = verdict_rows(load_claims(), records)
     for path in sorted(BOOK.glob("*.md")):
         text = path.read_text()
-        (fresh / "book" / path.name).write_text(fill(text, records, path.name))
+        (fresh / "book" / path.name).write_text(fill(text, records, rows, path.name))
         for label in wanted_figures(text):
             (fresh / "book" / "figures" / f"{label}.png").write_bytes(figure_bytes(notebooks, label))
-    (fresh / "book" / "verdicts.md").write_text(verdict_page(verdict_rows(load_claims(), records)))
+    (fresh / "book" / "verdicts.md").write_text(verdict_page(rows))
     (fresh / "book" / "claims.md").write_text(claims_page((BOOK / "claims.yml").read_text()))
     for name, notebook in notebooks.items():
         point_to_claims_page(notebook)

@@ -5,7 +5,6 @@ import json
 import pytest
 import yaml
 
-import tools.stage
 from bnlib.records import load_claims
 from tools.paths import ROOT, Refusal
 from tools.stage import (
@@ -72,24 +71,24 @@ def test_buttons_appear_only_with_a_public_address():
 
 
 def test_a_page_that_asks_for_nothing_known_is_refused():
-    assert fill("a {{ run_table }} b", {}, "x.md").startswith("a | chapter")
+    assert fill("a {{ run_table }} b", {}, [], "x.md").startswith("a | chapter")
     with pytest.raises(Refusal, match=r"book/x.md asks for gone"):
-        fill("{{ gone }}", {}, "x.md")
+        fill("{{ gone }}", {}, [], "x.md")
 
 
-def test_a_prose_page_tells_a_verdict(monkeypatch):
+def test_a_prose_page_tells_a_verdict():
     untested = {"id": "b", "source": "review", "where": "there", "statement": "z", "reason": "No text at hand."}
-    monkeypatch.setattr(tools.stage, "load_claims", lambda: {"a": CLAIM, "b": untested})
     records = {"01_tiny": results(claims={"a": {"verdict": "vacuous", "measured": {"value": 2.0}}})}
-    text = fill("{{ verdict a }}, {{ measured a }}; {{ verdict b }}, {{ measured b }}", records, "x.md")
+    rows = verdict_rows({"a": CLAIM, "b": untested}, records)
+    text = fill("{{ verdict a }}, {{ measured a }}; {{ verdict b }}, {{ measured b }}", records, rows, "x.md")
     assert '<a class="told" href="../notebooks/01_tiny.html#claim-a">vacuous</a>' in text
     assert "value: 2" in text
     assert '<a class="told" href="claims.html#b">not tested</a>' in text
     assert "No text at hand." in text
     with pytest.raises(Refusal, match="asks for claim c, which is not in"):
-        fill("{{ verdict c }}", records, "x.md")
+        fill("{{ verdict c }}", records, rows, "x.md")
     with pytest.raises(Refusal, match="there are verdict and measured"):
-        fill("{{ colour a }}", records, "x.md")
+        fill("{{ colour a }}", records, rows, "x.md")
 
 
 def test_the_module_table_lists_every_module_once():
