@@ -15,7 +15,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from bnlib import kernels
+from bnlib import kernels, outlier_class
 from bnlib.checks import checked_batch_size, checked_depth
 from bnlib.data import gaussian_batch
 from bnlib.ensembles import propagate
@@ -383,27 +383,16 @@ def escaped_state(n: int | float, *, tolerance: float = 1e-13, max_layers: int =
     while residual > tolerance:
         if layers == max_layers:
             raise NotConvergedError(f"The escaped state is not reached: the residual is {residual:.3g} after {layers}.")
-        after = _recentered_layer(u, n)[0]
+        after = outlier_class.next_state(u, n)
         residual, u, layers = abs(after - u) / u, after, layers + 1
-    _, ratio, outlier, cluster = _recentered_layer(u, n)
+    geometry = outlier_class.class_geometry(0.0, u, n)
+    ratio = math.sqrt(geometry.outlier_square / geometry.cluster_square)
     if ratio < 1 + 1e-6:
         return None
+    outlier = math.acos(kernels.relu_cosine(-math.cos(geometry.supplement)))
+    cluster = outlier_class.cluster_angle_after(u, n)
     mean = (2 * outlier + (n - 2) * cluster) / n
     return EscapedState(ratio, outlier, cluster, mean, residual, layers)
-
-
-def _recentered_layer(u: float, n: float) -> tuple[float, float, float, float]:
-    """The one-dimensional map, and norm ratio and angles after that layer. He weights preserve the centered norms."""
-    m = n - 1
-    top = (m / n) ** 2  # squared norms after centering, in units of |x_1 - nu|^2
-    each = u * (m - 1) / m + 1 / n**2
-    # 1 - cos of two centered cluster points is u / each: no cancellation when the cluster is tight
-    one_minus = kernels.one_minus_relu_cosine(2 * math.asin(min(1.0, math.sqrt(u / (2 * each)))))
-    to_top = kernels.relu_cosine(-1 / math.sqrt(1 + n * n * u * (m - 1) / m))
-    mean_square = each * (1 + (m - 1) * (1 - one_minus)) / m
-    distance = top - 2 * math.sqrt(top * each) * to_top + mean_square
-    cluster = 2 * math.asin(math.sqrt(one_minus / 2))
-    return each * one_minus / distance, math.sqrt(top / each), math.acos(to_top), cluster
 
 
 def _check_relu(stages: Stages) -> None:

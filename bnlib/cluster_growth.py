@@ -12,11 +12,11 @@ One He layer maps u to
     u' = Q (1 - J(c)) / [P - 2 sqrt(P Q) J_1 + Q (1 + (m-1) J(c)) / m],
 
 c and J_1 = J(c_1) from these cosines; the bracket is the growth of the squared scale. Definition 12 is u = 0, the
-symmetric batch u = m/n. NumPy float64; angles are radians.
+symmetric batch u = m/n. The map itself is that of `bnlib.outlier_class`; where it settles, `bnlib.outlier_fixed_points`
+says. NumPy float64; angles are radians.
 """
 
 import math
-from dataclasses import dataclass
 from numbers import Integral
 
 import numpy as np
@@ -24,59 +24,12 @@ from jaxtyping import Float
 from scipy.special import psi
 from scipy.stats import binom
 
+from bnlib import outlier_class
 from bnlib.checks import Result, Values, checked_batch_size, checked_depth, checked_values, plain
-from bnlib.fixed_points import solve_fixed_point
-from bnlib.kernels import one_minus_relu_cosine, relu_angle, relu_cosine
-
-_GRID = 4000  # points of the scan for the first fixed point, even in log u
-
-
-@dataclass(frozen=True)
-class OutlierState:
-    """The fixed point of the infinite-width map with one odd sample, the first above the collapsed cluster.
-
-    Attributes:
-        u: half the squared distance inside the cluster over the squared distance to the odd sample.
-        norm_ratio: norm of the odd sample over that of a cluster sample.
-        norm_ratio_to_mean: norm of the odd sample over that of the mean of the cluster.
-        outlier_angle: angle between the odd sample and a cluster sample, radians.
-        cluster_angle: angle between two cluster samples, radians.
-        scale_growth: factor of the squared distances a layer, for He weights.
-        residual: |u' - u| / u.
-        iterations: iterations of the solver.
-    """
-
-    u: float
-    norm_ratio: float
-    norm_ratio_to_mean: float
-    outlier_angle: float
-    cluster_angle: float
-    scale_growth: float
-    residual: float
-    iterations: int
-
-
-def _checked_u(u: Values) -> np.ndarray:
-    return checked_values("u", u, 0.0, 1e100, "a ratio of squared distances, between 0 and 1e100")
 
 
 def _checked_n(n: float | int) -> float:
     return checked_batch_size(n, 3, " (a cluster needs two samples)")
-
-
-def _layer(u: np.ndarray, n: float) -> tuple:
-    """P, Q, J_1, 1 - J(c) and the angle between two recentered cluster samples."""
-    m = n - 1.0
-    p = m * m / (n * n)
-    q = u * (m - 1.0) / m + 1.0 / (n * n)
-    pair_angle = 2.0 * np.arctan2(np.sqrt(u), np.sqrt(u * (m - 2.0) / m + 2.0 / (n * n)))
-    j_odd = relu_cosine(-1.0 / np.sqrt(1.0 + n * n * u * (m - 1.0) / m))
-    return p, q, j_odd, one_minus_relu_cosine(pair_angle), pair_angle
-
-
-def _squared_scale(p: float, q: Values, j_odd: Values, deficit: Values, n: float) -> Result:
-    m = n - 1.0
-    return p - 2.0 * np.sqrt(p * q) * j_odd + q * (1.0 - deficit * (m - 1.0) / m)
 
 
 def next_state(u: Values, n: float | int) -> Result:
@@ -98,10 +51,7 @@ def next_state(u: Values, n: float | int) -> Result:
         >>> round(next_state(1e-14, 8) / 1e-14, 6)  # alpha = 64/50
         1.28
     """
-    n = _checked_n(n)
-    u = _checked_u(u)
-    p, q, j_odd, deficit, _ = _layer(u, n)
-    return plain(np.asarray(q * deficit / _squared_scale(p, q, j_odd, deficit, n)))
+    return outlier_class.next_state(u, _checked_n(n))
 
 
 def angle_after_layer(u: Values, n: float | int) -> Result:
@@ -118,12 +68,11 @@ def angle_after_layer(u: Values, n: float | int) -> Result:
         ValueError: u is outside [0, 1e100], or n < 3.
 
     Example:
-        >>> import math
+        >>> from bnlib.kernels import relu_cosine
         >>> math.isclose(math.cos(angle_after_layer(7 / 8, 8)), relu_cosine(-1 / 7))
         True
     """
-    n = _checked_n(n)
-    return relu_angle(plain(np.asarray(_layer(_checked_u(u), n)[4])))
+    return outlier_class.cluster_angle_after(u, _checked_n(n))
 
 
 def state_of_angle(cluster_angle: Values, n: float | int) -> Result:
@@ -204,51 +153,6 @@ def cluster_angle_path(depth: int | float, cluster_angle: float | int, n: float 
         angles[layer] = angle_after_layer(u, n)
         u = next_state(u, n)
     return angles
-
-
-def outlier_state(n: float | int) -> OutlierState | None:
-    """The state at which a slightly opened cluster of Definition 12 settles, if it settles beside the odd sample.
-
-    The first root of u' = u above u = 0, searched below the symmetric state u = (n-1)/n: the map is above the diagonal
-    near 0, so an orbit from a small cluster climbs to the first root.
-
-    Args:
-        n: batch size, at least 3; any real number.
-
-    Returns:
-        The state, or None where the first root is the symmetric state (n of 6 and below).
-
-    Raises:
-        ValueError: n < 3.
-        NotConvergedError: the relative residual of u stays above 1e-10.
-
-    Example:
-        >>> state = outlier_state(8)
-        >>> round(math.degrees(state.cluster_angle), 2), round(state.norm_ratio, 3), outlier_state(6)
-        (54.65, 5.105, None)
-    """
-    n = _checked_n(n)
-    m = n - 1.0
-    log_u = np.linspace(math.log(1e-3 / n**4), math.log(0.999 * m / n), _GRID)
-    above = np.asarray(next_state(np.exp(log_u), n)) > np.exp(log_u)
-    if above.all():
-        return None
-    first = int(np.argmin(above))
-    found = solve_fixed_point(
-        lambda x: math.log(next_state(math.exp(x), n)), log_u[first - 1], log_u[first], tolerance=1e-10
-    )
-    u = math.exp(found.value)
-    p, q, j_odd, deficit, pair_angle = _layer(np.asarray(u), n)
-    return OutlierState(
-        u=u,
-        norm_ratio=math.sqrt(p / q),
-        norm_ratio_to_mean=math.sqrt(p / (q * (1.0 - deficit * (m - 1.0) / m))),
-        outlier_angle=math.acos(j_odd),
-        cluster_angle=relu_angle(float(pair_angle)),
-        scale_growth=float(_squared_scale(p, q, j_odd, deficit, n)),
-        residual=found.residual,
-        iterations=found.iterations,
-    )
 
 
 def growth_rate(n: float | int, width: float | int = math.inf) -> float:

@@ -193,7 +193,7 @@ def spread_noise(n: int | float, slope: float | int = 0.0) -> float:
 
 
 def state_of_spread(a: Values, n: float | int) -> Result:
-    """State u of `bnlib.cluster_growth` in which one sample has n C_11 / tr C = 1 + a, and the others share the rest.
+    """State u of `bnlib.outlier_class` in which one sample has n C_11 / tr C = 1 + a, and the others share the rest.
 
     Args:
         a: spread of the odd sample, any shape, above -1 and at most n - 2.

@@ -364,7 +364,7 @@ def push_figure(pushes: Mapping[int, Row], width: int) -> Figure:
     """Norm of a pushed sample over the median of the others along the depth, a curve for each batch size.
 
     Args:
-        pushes: batch size to what `bnlib.outlier_states.pushed` returned.
+        pushes: batch size to what `bnlib.pushed_networks.pushed` returned.
         width: for the title.
 
     Returns:

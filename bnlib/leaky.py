@@ -6,7 +6,7 @@ With He's variance for phi, 2/(a^2 + b^2), an infinitely wide layer keeps norms 
 
 J the map of ReLU: half the square of phi is a mixture, because relu(x) relu(y) has the mean J(c)/2, relu(x) relu(-y)
 the mean J(-c)/2, and J(-c) = J(c) - c. So one number w in [-1, 1] stands for the activation: 0 is ReLU, 1 linear, -1
-the absolute value, and the slopes s = b/a and 1/s are the same network. Everything of `bnlib.cluster_growth` carries
+the absolute value, and the slopes s = b/a and 1/s are the same network. Everything of `bnlib.outlier_class` carries
 over with J_w for J. NumPy float64; angles are radians; s is the leaky slope b/a.
 """
 
@@ -216,7 +216,7 @@ def _step(u: Values, n: float, w: float) -> tuple:
 
 
 def next_state(u: Values, n: float | int, slope: float | int = 0.0) -> Result:
-    """One infinitely wide layer of recentering and the activation, as a map of u (see `bnlib.cluster_growth`).
+    """One infinitely wide layer of recentering and the activation, as a map of u (see `bnlib.outlier_class`).
 
     Args:
         u: state of the cluster, any shape, in [0, 1e100].

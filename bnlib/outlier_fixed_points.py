@@ -247,6 +247,29 @@ def outlier_state(n: float | int) -> OutlierClassState:
     return _between("outlier", n)
 
 
+def find_outlier_state(n: float | int) -> OutlierClassState | None:
+    """The outlier state, or None where there is none: `outlier_state` for surveys that meet small batches too.
+
+    Args:
+        n: batch size, at least 3; any real number.
+
+    Returns:
+        As `outlier_state`, or None (n below `saddle_node().n`, so n of 6 and below).
+
+    Raises:
+        ValueError: n < 3 or not finite.
+        NotConvergedError: |u'/u - 1| stays above 1e-11.
+
+    Example:
+        >>> find_outlier_state(6) is None, round(find_outlier_state(8).norm_ratio, 3)
+        (True, 5.105)
+    """
+    try:
+        return outlier_state(n)
+    except NoStateError:
+        return None
+
+
 def separatrix(n: float | int) -> OutlierClassState:
     """The unstable state between the outlier state and the symmetric one.
 

@@ -1,16 +1,11 @@
 """States of a batch with one distinguished sample, as chapter 6 uses them; chapter 7's modules hold the theory.
 
-A thin layer over `bnlib.outlier_fixed_points`; `pushed` is in `bnlib.pushed_networks`.
+A thin layer over `bnlib.outlier_fixed_points`.
 """
 
 from dataclasses import dataclass
 
 from bnlib import outlier_fixed_points
-from bnlib.outlier_class import next_products as _recentered_layer
-from bnlib.pushed_networks import angle_of_first as _angle_of_first
-from bnlib.pushed_networks import pushed
-
-__all__ = ["State", "_angle_of_first", "_recentered_layer", "outlier_state", "pushed", "symmetric_state"]
 
 
 @dataclass(frozen=True)
@@ -81,7 +76,5 @@ def outlier_state(n: int) -> State | None:
         True
     """
     _check_size(n)
-    try:
-        return _state(outlier_fixed_points.outlier_state(n))
-    except outlier_fixed_points.NoStateError:
-        return None
+    found = outlier_fixed_points.find_outlier_state(n)
+    return None if found is None else _state(found)

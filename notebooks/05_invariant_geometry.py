@@ -77,6 +77,7 @@ from bnlib import (
 from bnlib.data import gaussian_batch
 from bnlib.invariant_figures import formula
 from bnlib.layers import Stages
+from bnlib.outlier_fixed_points import find_outlier_state
 from bnlib.progress import progress
 
 run = records.start("05_invariant_geometry", parameters)
@@ -1309,7 +1310,7 @@ figures.show(figure)
 SETTLED_N = [7, 8, 12, 16, 24, 32, 64, 128]
 settled = []
 for n in SETTLED_N:
-    state = cluster_growth.outlier_state(n)
+    state = find_outlier_state(n)
     settled.append(
         {
             "n": n,
@@ -1324,10 +1325,8 @@ for n in SETTLED_N:
 run.record("settled", settled)
 off = [abs(c["ratio"] - 1) for c in settled]
 run.record("settled_smallest_approach", min(a - b for a, b in itertools.pairwise(off)))
-run.record(
-    "smallest_n_with_outlier_state", next(n for n in range(3, 20) if cluster_growth.outlier_state(n) is not None)
-)
-run.record("settled_8_deg", math.degrees(cluster_growth.outlier_state(8).cluster_angle))
+run.record("smallest_n_with_outlier_state", next(n for n in range(3, 20) if find_outlier_state(n) is not None))
+run.record("settled_8_deg", math.degrees(find_outlier_state(8).cluster_angle))
 run.glue("first-n", "smallest_n_with_outlier_state")
 run.glue("settled-8", "settled_8_deg")
 run.glue("settled-7", "[c['cluster_angle_deg'] for c in settled if c['n'] == 7][0]")
@@ -1411,7 +1410,7 @@ figures.table(
     caption=f"Activities after the last ReLU, n = {QUIET_N}, width {QUIET_WIDTH}, depth {QUIET_DEPTH}, RC+NL, in the draws with an escaped point.",
 )
 ranked = geometry.gram(y).diagonal(dim1=-2, dim2=-1).argsort(dim=-1, descending=True)
-state = cluster_growth.outlier_state(QUIET_N)
+state = find_outlier_state(QUIET_N)
 weight = np.array([state.norm_ratio**2] + [1.0] * (QUIET_N - 1))
 theory_share = weight / weight.sum()
 energy_by_rank, active_by_rank = energy.gather(-1, ranked).cpu().numpy(), active.gather(-1, ranked).cpu().numpy()
@@ -1465,7 +1464,7 @@ alpha_8 = float(invariant_geometry.alpha_invariance(8))
 run.record("balance_8_deg", math.degrees(3 * math.pi * 7 / (64 * math.sqrt(alpha_8))))
 run.record("deficit_63", 1 - invariant_geometry.first_moment_factor(63))
 run.record("kappa_2", invariant_geometry.first_moment_factor(2))
-run.record("collapsed_open_sizes", [n for n in range(3, 12) if cluster_growth.outlier_state(n) is None])
+run.record("collapsed_open_sizes", [n for n in range(3, 12) if find_outlier_state(n) is None])
 run.record("drift_16_kept", collapsed_cluster.scale_step(8, 16, 2 * alpha_8).mean / 2)
 run.record("kept_log_variance_16", collapsed_cluster.scale_step(8, 16, 2 * alpha_8).variance / 4)
 run.glue("three-pi-8", "three_pi_over_8_deg")
@@ -1588,7 +1587,7 @@ run.glue("deviation-16", "sqrt(kept_log_variance_16)")
 #
 # ```{admonition} Hint
 # :class: dropdown
-# For which $n$ does `bnlib.cluster_growth.outlier_state` return `None`? Where else can an orbit of {eq}`eq-05-map` end?
+# For which $n$ does `bnlib.outlier_fixed_points.find_outlier_state` return `None`? Where else can an orbit of {eq}`eq-05-map` end?
 # ```
 #
 # ```{solution} ex-05-five
@@ -1597,7 +1596,7 @@ run.glue("deviation-16", "sqrt(kept_log_variance_16)")
 # Among $n=3,\dots,11$ the map {eq}`eq-05-map` has no fixed point between the collapsed cluster and the symmetric batch for $n$ in {glue:text}`open-sizes`. There the cluster opens until all samples are alike: the angle tends to
 # $\arccos J(-1/(n-1))$, the angle of chapter 3 for batch norm (the symmetric state does not need rescaling). At $n = 7$ it stops at the outlier state of the table, at {glue:text}`settled-7:.1f` degrees, if the network is wide; in
 # narrow networks fluctuations can carry it over the small barrier between the two states. In Python:
-# `math.degrees(bnlib.kernels.batch_norm_angle(5))` and `bnlib.cluster_growth.outlier_state(7)`.
+# `math.degrees(bnlib.kernels.batch_norm_angle(5))` and `bnlib.outlier_fixed_points.find_outlier_state(7)`.
 # ```
 #
 # ```{exercise} A layer of two neurons

@@ -64,8 +64,9 @@ from bnlib.falsification_rules import Thresholds, growth_table, verdict_at, verd
 from bnlib.layers import Stages
 from bnlib.onset_laws import LAWS, compare_laws
 from bnlib.outlier_identity import dose_response, identity
-from bnlib.outlier_states import outlier_state, pushed, symmetric_state
+from bnlib.outlier_states import outlier_state, symmetric_state
 from bnlib.progress import progress
+from bnlib.pushed_networks import pushed
 from bnlib.two_samples import norm_ratio_median, norm_ratio_tail
 
 run = records.start("06_falsification_test", parameters)

@@ -113,7 +113,6 @@ import time
 import numpy as np
 
 from bnlib import (
-    cluster_growth,
     escape,
     escape_figures,
     escape_laws,
@@ -1493,7 +1492,7 @@ rows = {
 run.record("leaky_states", rows)
 radii = []
 for n in range(7, 65):
-    state = cluster_growth.outlier_state(n)  # below, [1:] leaves out the scale, whose multiplier is 1
+    state = outlier_fixed_points.outlier_state(n)  # below, [1:] leaves out the scale, whose multiplier is 1
     known = {
         "outlier": (all_multipliers(class_stability(0.0, state.u, n))[1:], state.scale_growth),
         "symmetric": (all_multipliers(symmetric_stability(n))[1:], (1 - relu_cosine(-1 / (n - 1))) * (n - 1) / n),

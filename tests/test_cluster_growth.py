@@ -7,6 +7,7 @@ import pytest
 
 from bnlib import cluster_growth as growth
 from bnlib import invariant_geometry, kernels
+from bnlib.outlier_fixed_points import find_outlier_state
 
 
 def full_map(x: np.ndarray) -> np.ndarray:
@@ -78,7 +79,7 @@ def test_growth_rate_against_chi_squares(n, width, seed):
     ],
 )
 def test_outlier_states(n, norm_ratio, outlier_deg, cluster_deg):
-    state = growth.outlier_state(n)
+    state = find_outlier_state(n)
     assert state.norm_ratio == pytest.approx(norm_ratio, abs=5e-3)
     assert math.degrees(state.outlier_angle) == pytest.approx(outlier_deg, abs=5e-3)
     assert math.degrees(state.cluster_angle) == pytest.approx(cluster_deg, abs=5e-3)
@@ -87,13 +88,13 @@ def test_outlier_states(n, norm_ratio, outlier_deg, cluster_deg):
 
 
 def test_outlier_state_exists_from_seven_on():
-    assert [growth.outlier_state(n) is None for n in (3, 4, 5, 6, 7, 8, 9)] == [True] * 4 + [False] * 3
+    assert [find_outlier_state(n) is None for n in (3, 4, 5, 6, 7, 8, 9)] == [True] * 4 + [False] * 3
 
 
 def test_large_batches():
-    state = growth.outlier_state(10_000)
+    state = find_outlier_state(10_000)
     assert state.cluster_angle * 10_000 == pytest.approx(3 * math.pi, rel=1e-3)
-    assert (9_999 - state.norm_ratio_to_mean) * 1e8 == pytest.approx(9 * math.pi**2 / 2, rel=1e-2)
+    assert (9_999 - state.norm_ratio_mean) * 1e8 == pytest.approx(9 * math.pi**2 / 2, rel=1e-2)
     gap = math.pi / 2 - state.outlier_angle
     assert gap * 1e12 == pytest.approx(9 * math.pi**2 / (2 * math.sqrt(2)), rel=1e-2)
     assert (1 - state.scale_growth) * 10_000 == pytest.approx(2.0, rel=1e-3)
@@ -138,7 +139,7 @@ def test_growth_is_alpha_for_any_shape_of_the_cluster(seed):
 def test_path_from_definition_12_settles_at_the_outlier_state():
     for n in (8, 32):
         path = growth.cluster_angle_path(40 * n, 1e-3, n)
-        assert path[-1] == pytest.approx(growth.outlier_state(n).cluster_angle, rel=1e-6)
+        assert path[-1] == pytest.approx(find_outlier_state(n).cluster_angle, rel=1e-6)
         assert (np.diff(path) > -1e-14).all()
     symmetric = kernels.batch_norm_angle(5)
     assert growth.cluster_angle_path(400, 1e-3, 5)[-1] == pytest.approx(symmetric, rel=1e-6)
@@ -191,7 +192,7 @@ def test_shapes():
         (lambda: growth.state_of_angle(2.0, 8), "cluster_angle must be between 0 and pi/2 radians, got 2.0."),
         (lambda: growth.small_angle_series(-1.0, 8), "cluster_angle must be between 0 and pi/2 radians, got -1.0."),
         (lambda: growth.cluster_angle_path(-1, 0.1, 8), "depth must be a whole number of layers, 0 or more, got -1."),
-        (lambda: growth.outlier_state(2), "n must be a batch size of at least 3"),
+        (lambda: find_outlier_state(2), "n must be a batch size of at least 3"),
         (lambda: growth.growth_rate(8, 1), "width must be a whole number of neurons of at least 2 or infinity, got 1."),
         (
             lambda: growth.growth_rate(8, 2.5),

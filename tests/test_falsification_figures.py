@@ -14,7 +14,8 @@ from bnlib.falsification_rules import Thresholds
 from bnlib.layers import Stages
 from bnlib.onset_laws import compare_laws
 from bnlib.outlier_identity import dose_response, identity
-from bnlib.outlier_states import outlier_state, pushed
+from bnlib.outlier_states import outlier_state
+from bnlib.pushed_networks import pushed
 
 SIZES, WIDTHS = (8, 16), (8, 16, 24)
 

@@ -5,10 +5,11 @@ import math
 import numpy as np
 import pytest
 
-from bnlib import cluster_growth, leaky
+from bnlib import leaky, outlier_class
 from bnlib.escape_networks import outlier_gram
 from bnlib.fixed_points import NotConvergedError
 from bnlib.kernels import recentered_relu_kernel, relu_cosine
+from bnlib.outlier_fixed_points import outlier_state
 from bnlib.state_stability import all_multipliers, class_stability
 
 SLOPES = [-1.0, -0.4, 0.0, 0.2, 0.7]
@@ -73,13 +74,13 @@ def test_theorem_the_identity_is_added_to_the_map(slope, seed):
 
 def test_relu_is_slope_zero():
     u = np.geomspace(1e-6, 3, 50)
-    np.testing.assert_allclose(leaky.next_state(u, 9), cluster_growth.next_state(u, 9), rtol=1e-12)
-    known = cluster_growth.outlier_state(16)
+    np.testing.assert_allclose(leaky.next_state(u, 9), outlier_class.next_state(u, 9), rtol=1e-12)
+    known = outlier_state(16)
     found = leaky.outlier_state(16)
     assert found.u == pytest.approx(known.u, rel=1e-9)
     assert found.cluster_angle == pytest.approx(known.cluster_angle, rel=1e-9)
     assert found.outlier_angle == pytest.approx(known.outlier_angle, rel=1e-12)
-    assert found.norm_ratio_to_mean == pytest.approx(known.norm_ratio_to_mean, rel=1e-9)
+    assert found.norm_ratio_to_mean == pytest.approx(known.norm_ratio_mean, rel=1e-9)
 
 
 def test_mixing_is_symmetric_and_bounded():
@@ -112,7 +113,7 @@ def test_states_do_not_depend_on_the_slope(slope):
 def test_multiplier_is_carried_over(slope):
     n = 10
     relu, other = leaky.outlier_state(n), leaky.outlier_state(n, slope)
-    growth = cluster_growth.outlier_state(n).scale_growth
+    growth = outlier_state(n).scale_growth
     assert other.multiplier == pytest.approx(leaky.transferred_multiplier(relu.multiplier, growth, slope), abs=1e-6)
     assert other.multiplier < 1 < leaky.separatrix(n, slope).multiplier
 
@@ -162,9 +163,9 @@ def perturbed_distance(slope: float, layers: int) -> float:
 def test_the_outlier_state_flips_for_the_absolute_value():
     assert perturbed_distance(-1.0, 40) > 5 * perturbed_distance(-1.0, 10)
     assert perturbed_distance(-0.5, 40) < perturbed_distance(-0.5, 10)
-    blocks = class_stability(0.0, cluster_growth.outlier_state(16).u, 16)
+    blocks = class_stability(0.0, outlier_state(16).u, 16)
     least = all_multipliers(blocks).real.min()
-    flip = leaky.flip_slope(least, cluster_growth.outlier_state(16).scale_growth)
+    flip = leaky.flip_slope(least, outlier_state(16).scale_growth)
     assert -0.75 < flip < -0.55
     assert perturbed_distance(flip - 0.1, 60) > perturbed_distance(flip - 0.1, 30)
     assert perturbed_distance(flip + 0.1, 60) < perturbed_distance(flip + 0.1, 30)

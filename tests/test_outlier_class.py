@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from bnlib import cluster_growth, kernels
+from bnlib import kernels, leaky
 from bnlib.outlier_class import (
     class_geometry,
     class_jacobian,
@@ -52,11 +52,12 @@ def test_reduced_map_is_the_full_map(n, k):
     assert (within_o / distance, within_c / distance, distance) == pytest.approx((new_p, new_u, growth), rel=1e-12)
 
 
-def test_agrees_with_the_map_of_chapter_5():
+def test_agrees_with_the_map_of_leaky_slopes_at_slope_zero():
+    """Written apart from this one, in cosines and without the second kind of sample."""
     u = np.geomspace(1e-12, 10, 40)
     for n in SIZES:
-        np.testing.assert_allclose(next_state(u, n), cluster_growth.next_state(u, n), rtol=1e-9)
-        np.testing.assert_allclose(cluster_angle_after(u, n), cluster_growth.angle_after_layer(u, n), rtol=1e-12)
+        np.testing.assert_allclose(next_state(u, n), leaky.next_state(u, n), rtol=1e-9)
+        np.testing.assert_allclose(cluster_angle_after(u, n), leaky.cluster_angle(u, n), rtol=1e-12)
 
 
 @pytest.mark.parametrize("n", SIZES)

@@ -8,7 +8,9 @@ import torch
 
 from bnlib.kernels import batch_norm_angle, recentered_relu_kernel
 from bnlib.layers import Stages, apply_stages
-from bnlib.outlier_states import _angle_of_first, _recentered_layer, outlier_state, pushed, symmetric_state
+from bnlib.outlier_class import next_products
+from bnlib.outlier_states import outlier_state, symmetric_state
+from bnlib.pushed_networks import angle_of_first, pushed
 
 # Norm over a cluster point's norm, angle to a cluster point and angle within the cluster, in degrees.
 KNOWN = {
@@ -64,14 +66,14 @@ def test_symmetric_state_is_the_fixed_point_of_batch_norm(n):
     state = symmetric_state(n)
     assert state.cluster_angle == pytest.approx(batch_norm_angle(n), rel=1e-12)
     cosine = math.cos(state.cluster_angle)
-    products = _recentered_layer(np.array([1.0, 1.0, cosine, cosine]), n)
+    products = next_products(np.array([1.0, 1.0, cosine, cosine]), n)
     assert products / products[0] == pytest.approx([1.0, 1.0, cosine, cosine], abs=1e-12)
 
 
 @pytest.mark.parametrize("s", [0.3, 1.0, 1.05, 2.0, 7.0])
 def test_one_sample_in_an_infinite_batch(s):
     """The map of the theorem, s'^2 = s^2 + (s - 1)^2 / (pi - 1) at 55.65 degrees, as the limit of large batches."""
-    products = _recentered_layer(np.array([s * s, 1.0, 1 / math.pi, s / math.pi]), 10**9)
+    products = next_products(np.array([s * s, 1.0, 1 / math.pi, s / math.pi]), 10**9)
     after = products[0] / products[1]
     assert after == pytest.approx(s * s + (s - 1) ** 2 / (math.pi - 1), rel=1e-7)
     assert products[3] / math.sqrt(products[0] * products[1]) == pytest.approx(1 / math.pi, rel=1e-7)
@@ -119,9 +121,9 @@ def test_angle_of_the_pushed_sample_agrees_with_the_vectors(generator):
     x = torch.randn(4, 6, 5, generator=generator, dtype=torch.float64)
     mean = x[:, 1:].mean(dim=1)
     naive = torch.nn.functional.cosine_similarity(x[:, 0], mean, dim=-1).arccos().rad2deg()
-    assert _angle_of_first(x @ x.mT) == pytest.approx(naive.numpy(), abs=1e-9)
+    assert angle_of_first(x @ x.mT) == pytest.approx(naive.numpy(), abs=1e-9)
     x[0, 0] = 0
-    assert np.isnan(_angle_of_first(x @ x.mT)).tolist() == [True, False, False, False]
+    assert np.isnan(angle_of_first(x @ x.mT)).tolist() == [True, False, False, False]
 
 
 def test_pushed_samples_run_away_without_rescaling(seed):
