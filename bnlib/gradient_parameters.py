@@ -1,22 +1,8 @@
 """Kinds of parameters (see `bnlib.parameters`) of the chapter on gradients."""
 
-import json
-
 from bnlib.gradient_theory import parsed_activation
 from bnlib.mean_field import GRADIENT_MINIMUM
-from bnlib.parameters import Kind, ParameterError, integers, number
-
-
-def _listed(name: str, value: object, valid: str) -> list:
-    found = value
-    if isinstance(value, str):
-        try:
-            found = json.loads(value)
-        except json.JSONDecodeError:
-            found = None
-    if not isinstance(found, list | tuple) or not found:
-        raise ParameterError(f"parameter {name} is {value!r}, but it must be a list of {valid}")
-    return list(found)
+from bnlib.parameters import ParameterError, integers, listed
 
 
 def moment_batch_sizes(name: str, value: object) -> list[int]:
@@ -56,51 +42,13 @@ def activation_names(name: str, value: object) -> list[str]:
         >>> activation_names("activations", '["relu", "tanh 0.5"]')
         ['relu', 'tanh 0.5']
     """
-    valid = 'different activations such as ["relu", "tanh 0.5"]'
-    found = _listed(name, value, valid)
+    valid = 'it must be a list of different activations such as ["relu", "tanh 0.5"]'
+    found = listed(name, value, valid)
     if len({str(one) for one in found}) < len(found):
-        raise ParameterError(f"parameter {name} is {value!r}, but it must be a list of {valid}")
+        raise ParameterError(f"parameter {name} is {value!r}, but {valid}")
     for one in found:
         try:
             parsed_activation(one)
         except (ValueError, AttributeError):
             raise ParameterError(f"parameter {name} is {value!r}, but {one!r} is no activation that is known") from None
     return found
-
-
-def numbers(minimum: float | int, maximum: float | int) -> Kind:
-    """A list of finite numbers between two bounds, both included.
-
-    Args:
-        minimum: the least allowed.
-        maximum: the greatest allowed.
-
-    Example:
-        >>> numbers(0, 1)("fractions", "[0.5, 1]")
-        [0.5, 1.0]
-    """
-
-    def convert(name: str, value: object) -> list[float]:
-        found = _listed(name, value, f"numbers from {minimum} to {maximum}")
-        return [number(minimum, maximum)(name, one) for one in found]
-
-    return convert
-
-
-def text(name: str, value: object) -> str:
-    """A string that is not empty.
-
-    Args:
-        name: of the parameter.
-        value: as given.
-
-    Raises:
-        ParameterError: anything else.
-
-    Example:
-        >>> text("data_folder", "data")
-        'data'
-    """
-    if not isinstance(value, str) or not value.strip():
-        raise ParameterError(f"parameter {name} is {value!r}, but it must be the name of a folder")
-    return value

@@ -36,8 +36,21 @@ def _fail(name: str, value: Any, valid: str) -> None:
     raise ParameterError(f"parameter {name} is {value!r}, but {valid}")
 
 
-def _parsed(name: str, value: Any, valid: str) -> Any:
-    """A list, given as one or as a string that holds one in JSON."""
+def listed(name: str, value: Any, valid: str) -> Any:
+    """A list that is not empty, given as one or as a string that holds one in JSON: for kinds that hold lists.
+
+    Args:
+        name: of the parameter.
+        value: as it was given.
+        valid: what would be valid, as the end of the sentence "parameter x is ..., but ...".
+
+    Raises:
+        ParameterError: anything else.
+
+    Example:
+        >>> listed("batch_sizes", "[4, 8]", "it must be a list")
+        [4, 8]
+    """
     parsed = value
     if isinstance(value, str):
         try:
@@ -94,7 +107,7 @@ def integers(minimum: int | None = None, maximum: int | None = None, at_least: i
     valid = f"it must be a list of {few}different whole numbers{_range_words(minimum, maximum)}, such as {example}"
 
     def convert(name: str, value: Any) -> list[int]:
-        parsed = _parsed(name, value, valid)
+        parsed = listed(name, value, valid)
         for entry in parsed:
             if not _is_integer(entry) or _outside(entry, minimum, maximum):
                 _fail(name, value, valid)
@@ -123,6 +136,22 @@ def number(minimum: int | float | None = None, maximum: int | float | None = Non
     return convert
 
 
+def numbers(minimum: int | float | None = None, maximum: int | float | None = None) -> Kind:
+    """A list of finite numbers between two bounds (both included), returned as floats; also as a string in JSON.
+
+    Example:
+        >>> numbers(0, 1)("fractions", "[0.5, 1]")
+        [0.5, 1.0]
+    """
+    one = number(minimum, maximum)
+    valid = f"it must be a list of numbers{_range_words(minimum, maximum)}"
+
+    def convert(name: str, value: Any) -> list[float]:
+        return [one(name, entry) for entry in listed(name, value, valid)]
+
+    return convert
+
+
 def rationals(minimum_length: int = 2) -> Kind:
     """A list of exact rational numbers: whole numbers, decimals, or strings such as "7/2".
 
@@ -135,7 +164,7 @@ def rationals(minimum_length: int = 2) -> Kind:
     valid = f'it must be a list of at least {minimum_length} numbers, or of strings such as "7/2"'
 
     def convert(name: str, value: Any) -> list[Fraction]:
-        parsed = _parsed(name, value, valid)
+        parsed = listed(name, value, valid)
         if len(parsed) < minimum_length:
             _fail(name, value, valid)
         exact = []
@@ -169,6 +198,18 @@ def one_of(*choices: str) -> Kind:
         return value
 
     return convert
+
+
+def folder_name(name: str, value: Any) -> str:
+    """The name of a folder, which need not be there.
+
+    Example:
+        >>> folder_name("data_folder", "data")
+        'data'
+    """
+    if not isinstance(value, str) or not value.strip():
+        _fail(name, value, "it must be the name of a folder")
+    return value
 
 
 def device(name: str, value: Any) -> str:

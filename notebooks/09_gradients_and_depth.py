@@ -88,8 +88,8 @@ sweep_seeds = 8
 sweep_steps = 44
 
 # %% tags=["hide-input"]
-from bnlib.gradient_parameters import activation_names, moment_batch_sizes, numbers, text
-from bnlib.parameters import check, integer, integers, number, one_of
+from bnlib.gradient_parameters import activation_names, moment_batch_sizes
+from bnlib.parameters import check, folder_name, integer, integers, number, numbers, one_of
 
 parameters = check(
     globals(),
@@ -112,7 +112,7 @@ parameters = check(
     small_chains=integer(minimum=10),
     sample_means=integer(minimum=4000),
     data=one_of("digits", "mnist", "fashion_mnist", "cifar10"),
-    data_folder=text,
+    data_folder=folder_name,
     map_depths=integers(minimum=1),
     map_batch_sizes=moment_batch_sizes,
     map_seeds=integer(minimum=1),

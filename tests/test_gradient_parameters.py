@@ -13,8 +13,6 @@ def test_parameter_kinds():
         (lambda: gradient_parameters.activation_names("a", ["relu", "sigh"]), "'sigh' is no activation"),
         (lambda: gradient_parameters.activation_names("a", ["relu", "relu"]), "different activations"),
         (lambda: gradient_parameters.activation_names("a", 3), "must be a list"),
-        (lambda: gradient_parameters.numbers(0, 1)("f", [2]), "from 0 to 1"),
-        (lambda: gradient_parameters.text("t", ""), "name of a folder"),
     ):
         with pytest.raises(ParameterError, match=message):
             call()

@@ -5,7 +5,7 @@ from fractions import Fraction
 import pytest
 
 from bnlib import parameters
-from bnlib.parameters import ParameterError, check, integer, integers, number, one_of, rationals
+from bnlib.parameters import ParameterError, check, folder_name, integer, integers, number, numbers, one_of, rationals
 
 COMMON = {"device": "cpu", "seed": 0}
 
@@ -119,3 +119,14 @@ def test_a_list_that_must_not_be_short():
         ParameterError, match=r"must be a list of 3 or more different whole numbers, such as \[8, 16, 32\]"
     ):
         integers(at_least=3)("widths", "[1, 2]")
+
+
+def test_lists_of_numbers_and_names_of_folders():
+    for call, message in (
+        (lambda: numbers(0, 1)("f", [2]), "from 0 to 1"),
+        (lambda: numbers(0, 1)("f", []), "must be a list of numbers from 0 to 1"),
+        (lambda: numbers(0, 1)("f", "[0.5"), "must be a list of numbers from 0 to 1"),
+        (lambda: folder_name("t", ""), "name of a folder"),
+    ):
+        with pytest.raises(ParameterError, match=message):
+            call()
