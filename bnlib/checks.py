@@ -30,6 +30,25 @@ def checked_batch_size(n: float | int, smallest: float | int, why: str = "") -> 
     return float(n)
 
 
+def checked_integer_batch(n: int | float, smallest: int) -> int:
+    """Return n as an int, refusing fractions and anything below `smallest`.
+
+    Raises:
+        ValueError: n is not a whole number of at least `smallest`.
+    """
+    whole = isinstance(n, Integral) or (isinstance(n, float) and n.is_integer())
+    if isinstance(n, bool) or not whole or n < smallest:
+        raise ValueError(f"n must be a whole batch size of at least {smallest}, got {n}.")
+    return int(n)
+
+
+def checked_width(width: int | float, smallest: int) -> int:
+    """Return width as an int, refusing fractions and anything below `smallest`."""
+    if isinstance(width, bool) or not isinstance(width, Integral) or width < smallest:
+        raise ValueError(f"width must be a whole number of neurons of at least {smallest}, got {width}.")
+    return int(width)
+
+
 def checked_depth(depth: int | float) -> int:
     """Return depth as an int, refusing fractions and negative numbers."""
     if isinstance(depth, bool) or not isinstance(depth, Integral) or depth < 0:

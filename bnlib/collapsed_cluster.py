@@ -15,7 +15,7 @@ NumPy float64; sympy is imported inside the one function that needs it.
 import math
 from dataclasses import dataclass
 from functools import cache
-from numbers import Integral, Rational
+from numbers import Rational
 from typing import Any
 
 import numpy as np
@@ -23,7 +23,7 @@ from jaxtyping import Float
 from scipy.special import betainc, gammaln, polygamma, psi
 from scipy.stats import binom
 
-from bnlib.checks import Result, Values, checked_batch_size, checked_values, plain
+from bnlib.checks import Result, Values, checked_batch_size, checked_values, checked_width, plain
 from bnlib.kernels import recentered_relu_kernel
 
 _EULER = -float(psi(1.0))
@@ -59,12 +59,6 @@ class OpenClusterMoments:
     inner_mean_of_images: float
 
 
-def _checked_width(width: int, smallest: int) -> int:
-    if isinstance(width, bool) or not isinstance(width, Integral) or width < smallest:
-        raise ValueError(f"width must be a whole number of neurons of at least {smallest}, got {width}.")
-    return int(width)
-
-
 def _mixed_weights(width: int) -> tuple[np.ndarray, np.ndarray]:
     """The numbers m = 1, ..., d-1 of neurons that carry the cluster, and their probabilities in a mixed layer."""
     m = np.arange(1, width)
@@ -96,7 +90,7 @@ def scale_step(n: int | float, width: int, weight_variance: float = 2.0) -> Scal
         (-0.163, 0.3724)
     """
     n = checked_batch_size(n, 2)
-    width = _checked_width(width, 1)
+    width = checked_width(width, 1)
     if not 0 < weight_variance < math.inf:
         raise ValueError(f"weight_variance must be positive and finite, got {weight_variance}.")
     m = n - 1.0
@@ -129,7 +123,7 @@ def ratio_distribution(factor: Values, width: int) -> Result:
         >>> round(ratio_distribution(1.0, 16), 12), round(ratio_distribution(2.0, 16), 4)
         (0.5, 0.9231)
     """
-    width = _checked_width(width, 2)
+    width = checked_width(width, 2)
     q = checked_values("factor", factor, 0.0, 1e150, "a ratio of norms, between 0 and 1e150")
     m, weights = _mixed_weights(width)
     share = (q * q / (1.0 + q * q))[..., None]
@@ -156,7 +150,7 @@ def log_ratio_variance(width: int) -> float:
         >>> round(log_ratio_variance(10**4) * 10**4, 2)
         3.0
     """
-    width = _checked_width(width, 2)
+    width = checked_width(width, 2)
     m, weights = _mixed_weights(width)
     k = width - m
     spread = polygamma(1, m / 2.0) + polygamma(1, k / 2.0) + (psi(k / 2.0) - psi(m / 2.0)) ** 2
@@ -185,7 +179,7 @@ def density_ratio(angle: Values, width: int) -> Result:
         (1.0, True)
     """
     phi = checked_values("angle", angle, 0.0, math.pi / 2, "between 0 and pi/2 radians")
-    if _checked_width(width, 2) > 900:
+    if checked_width(width, 2) > 900:
         raise ValueError(f"width must be a whole number of neurons of at most 900, got {width}.")
     m, weights = _mixed_weights(width)
     k = width - m

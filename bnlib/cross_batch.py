@@ -18,9 +18,9 @@ from jaxtyping import Float
 from scipy.special import gammaln, hyp2f1
 
 from bnlib.activations import Activation
+from bnlib.checks import checked_integer_batch
 from bnlib.gegenbauer import expand
 from bnlib.mean_field import mean_chi, symmetric_fixed_point
-from bnlib.sphere import checked_integer_batch
 
 Values = Float[np.ndarray, "*shape"] | float | int
 

@@ -14,8 +14,9 @@ from typing import Any, Literal
 import numpy as np
 from jaxtyping import Float
 from scipy.optimize import brentq, minimize
-from scipy.special import log_ndtr
 from scipy.stats import chi2
+
+from bnlib.likelihoods import likelihood_difference, lognormal_log_density
 
 LAWS = ("logarithm", "power", "exponential")
 _SCALES = (math.log(0.03), math.log(1.5))  # of log time: equal times must not have infinite density
@@ -71,13 +72,11 @@ def _data(times: Mapping[int, Sequence[int]], depths: Mapping[int, int], waiting
 
 def _per_draw(data: _Data, log_value: np.ndarray, log_scale: np.ndarray | None) -> np.ndarray:
     """Log density of log time, or log probability of a later one, for each draw."""
-    score = data.log_time - log_value[data.cell]
     if log_scale is None:
+        score = data.log_time - log_value[data.cell]
         return np.where(data.seen, score, 0.0) - np.exp(np.minimum(score, 700.0))
     spread = np.clip(log_scale, *_SCALES)[data.cell]
-    score = score / np.exp(spread)
-    density = -0.5 * score * score - spread - 0.5 * math.log(2.0 * math.pi)
-    return np.where(data.seen, density, log_ndtr(-score))
+    return lognormal_log_density(data.log_time, data.seen, log_value[data.cell], spread)
 
 
 def _log_values(name: str, p: np.ndarray, x: np.ndarray) -> np.ndarray:
@@ -271,14 +270,11 @@ def compared_laws(
         }
         if name != "logarithm":
             low[name], high[name] = slope_interval(name, times, depths, waiting=waiting)
+    ends = np.flatnonzero(np.diff(data.cell)) + 1  # the draws stand in the order of the widths
+    by_cell = {name: np.split(fit.draw_log_likelihoods, ends) for name, fit in fits.items()}
     against = {}
     for first, second in itertools.permutations(LAWS, 2):
-        part = fits[first].draw_log_likelihoods - fits[second].draw_log_likelihoods
-        cells = [part[data.cell == index] for index in range(len(data.sizes))]
-        error = math.sqrt(sum(len(c) * float(c.var(ddof=1)) for c in cells if len(c) > 1))
-        total = float(part.sum())
-        z = total / error if error > 0 else 0.0
-        against[f"{first} over {second}"] = {"difference": total, "standard_error": error, "z": z}
+        against[f"{first} over {second}"] = likelihood_difference(by_cell[first], by_cell[second])
     return {
         "laws": laws,
         "slope_low": low,

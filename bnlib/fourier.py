@@ -13,8 +13,8 @@ import numpy as np
 from jaxtyping import Float
 from scipy.special import gammaln, jv
 
+from bnlib.checks import checked_integer_batch
 from bnlib.mean_field import SymmetricFixedPoint, mean_chi
-from bnlib.sphere import checked_integer_batch
 
 Values = Float[np.ndarray, "*shape"] | float | int
 Grid = np.ndarray | float

@@ -19,8 +19,9 @@ from jaxtyping import Float
 from scipy.special import gammaln
 
 from bnlib.activations import Activation
+from bnlib.checks import checked_integer_batch
 from bnlib.mean_field import GRADIENT_MINIMUM, mean_chi
-from bnlib.sphere import checked_integer_batch, one_entry
+from bnlib.sphere import one_entry
 
 
 @dataclass(frozen=True)

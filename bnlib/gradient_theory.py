@@ -21,8 +21,9 @@ from jaxtyping import Float
 from scipy.optimize import brentq
 
 from bnlib.activations import Activation, activation, leaky_relu
+from bnlib.checks import checked_integer_batch
 from bnlib.mean_field import GRADIENT_MINIMUM, symmetric_fixed_point
-from bnlib.sphere import checked_integer_batch, one_entry, two_entries
+from bnlib.sphere import one_entry, two_entries
 
 _RADII = 400  # trapezoidal points for log |G h|; the integrands are analytic and decay on both sides
 

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float
 
+from bnlib.checks import checked_integer_batch
 from bnlib.kernels import relu_cosine, relu_cosine_derivative
-from bnlib.sphere import checked_integer_batch
 
 
 @dataclass(frozen=True)

@@ -20,6 +20,7 @@ from jaxtyping import Float
 from scipy.special import gammaln
 from scipy.stats import binom
 
+from bnlib.checks import checked_width
 from bnlib.kernels import one_minus_relu_cosine
 
 # From here on the ratio of two gamma functions is taken from its asymptotic series: the difference of two
@@ -313,8 +314,7 @@ def first_moment_factor(width: int) -> float:
         >>> round((1 - first_moment_factor(10**6)) * 10**6, 4)
         0.625
     """
-    if isinstance(width, bool) or not isinstance(width, Integral) or width < 1:
-        raise ValueError(f"width must be a whole number of neurons of at least 1, got {width}.")
+    width = checked_width(width, 1)
     reach = math.ceil(_REACH * math.sqrt(width))
     active = np.arange(max(1, width // 2 - reach), min(width, width // 2 + reach + 1) + 1)
     return float(math.sqrt(2.0 / width) * (binom.pmf(active, width, 0.5) * _chi_mean(active)).sum())

@@ -22,8 +22,9 @@ from dataclasses import dataclass
 from scipy.special import gammaln
 
 from bnlib.activations import Activation
+from bnlib.checks import checked_integer_batch
 from bnlib.kernels import relu_cosine, relu_cosine_derivative
-from bnlib.sphere import checked_integer_batch, one_entry, two_entries
+from bnlib.sphere import one_entry, two_entries
 
 LINEARIZATION_MINIMUM = 4  # the space of covariances between samples is empty below
 GRADIENT_MINIMUM = 4  # E[1/|G h|^2] is infinite at n = 3, and at n = 2 every gradient is zero

@@ -8,13 +8,13 @@ import math
 import numpy as np
 
 from bnlib.activations import power_relu
+from bnlib.checks import checked_integer_batch
 from bnlib.homogeneous import homogeneous, homogeneous_fixed_point, kernel_cosine, power_cosine, power_cosine_derivative
 from bnlib.homogeneous_layer import homogeneous_transform
 from bnlib.infinite_width import next_covariance
 from bnlib.mean_field import relu_forward_multipliers, relu_symmetric_fixed_point
 from bnlib.mean_field_survey import network_covariances
 from bnlib.outlier_fixed_points import outlier_state
-from bnlib.sphere import checked_integer_batch
 from bnlib.two_block import block_covariance, group_average, log_drift, recentered_outlier_ratio
 from bnlib.v_transform import batch_norm_relu_transform
 

@@ -13,6 +13,7 @@ import numpy as np
 from jaxtyping import Float
 
 from bnlib.activations import Activation
+from bnlib.checks import checked_integer_batch
 from bnlib.mean_field import (
     LINEARIZATION_MINIMUM,
     cross_batch_constant,
@@ -21,7 +22,7 @@ from bnlib.mean_field import (
     mean_chi,
     symmetric_fixed_point,
 )
-from bnlib.sphere import checked_integer_batch, uniform_on_sphere
+from bnlib.sphere import uniform_on_sphere
 
 QUANTITIES = ("diagonal", "off_diagonal", "lambda_L", "lambda_M", "cross_batch_constant", "cross_batch_decay")
 

@@ -6,8 +6,9 @@ from typing import Any
 
 import numpy as np
 from scipy.optimize import minimize
-from scipy.special import log_ndtr
 from scipy.stats import chi2
+
+from bnlib.likelihoods import likelihood_difference, lognormal_log_density
 
 Onsets = Sequence[int | float | None]
 
@@ -79,9 +80,7 @@ def _prepared(onsets: Onsets, last: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _log_likelihoods(logs: np.ndarray, censored: np.ndarray, median: float, scale: float) -> np.ndarray:
-    standardized = (logs - math.log(median)) / scale
-    density = -0.5 * standardized**2 - math.log(scale * math.sqrt(2 * math.pi))
-    return np.where(censored, log_ndtr(-standardized), density)
+    return lognormal_log_density(logs, ~censored, math.log(median), math.log(scale))
 
 
 def _total_of(cell: tuple[np.ndarray, np.ndarray], median: float, log_scale: float) -> float:
@@ -231,8 +230,10 @@ def compare_laws(onsets: Mapping[int, Sequence[Onsets]], widths: Sequence[int], 
         "draws": sum(len(cell) for cells in enough.values() for cell in cells),
         "censored": sum(len(cell) - _observed(cell) for cells in enough.values() for cell in cells),
         "laws": laws,
-        "against": {law: _difference(per_draw["logarithm"], per_draw[law]) for law in LAWS if law != "logarithm"},
-        "power_over_cube_root": _difference(per_draw["power"], per_draw["cube root"]),
+        "against": {
+            law: likelihood_difference(per_draw["logarithm"], per_draw[law]) for law in LAWS if law != "logarithm"
+        },
+        "power_over_cube_root": likelihood_difference(per_draw["power"], per_draw["cube root"]),
     }
 
 
@@ -242,10 +243,3 @@ def _total(fit: Mapping[str, Any]) -> float:
 
 def _observed(cell: Onsets) -> int:
     return sum(onset is not None for onset in cell)
-
-
-def _difference(first: Sequence[np.ndarray], second: Sequence[np.ndarray]) -> dict[str, float]:
-    parts = [a - b for a, b in zip(first, second, strict=True)]
-    total = float(sum(part.sum() for part in parts))
-    error = math.sqrt(sum(len(part) * float(part.var(ddof=1)) for part in parts if len(part) > 1))
-    return {"difference": total, "standard_error": error, "z": total / error if error > 0 else 0.0}

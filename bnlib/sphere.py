@@ -17,10 +17,11 @@ import math
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
-from numbers import Integral
 
 import numpy as np
 from jaxtyping import Float
+
+from bnlib.checks import checked_integer_batch
 
 # The radial weight cos^(n-3) falls like exp(-(n-3) psi^2 / 2); beyond this many standard deviations it is < 1e-40.
 _REACH = 14.0
@@ -43,18 +44,6 @@ class PairRule:
     def mean(self, values: Float[np.ndarray, " k"]) -> float:
         """The average of values given at the nodes."""
         return float(self.weights @ values)
-
-
-def checked_integer_batch(n: int | float, smallest: int) -> int:
-    """Return n as an int, refusing fractions and anything below `smallest`.
-
-    Raises:
-        ValueError: n is not a whole number of at least `smallest`.
-    """
-    whole = isinstance(n, Integral) or (isinstance(n, float) and n.is_integer())
-    if isinstance(n, bool) or not whole or n < smallest:
-        raise ValueError(f"n must be a whole batch size of at least {smallest}, got {n}.")
-    return int(n)
 
 
 def _legendre(lower: float, upper: float, nodes: int) -> tuple[np.ndarray, np.ndarray]:

@@ -16,9 +16,9 @@ import numpy as np
 from jaxtyping import Float
 
 from bnlib.activations import Activation
+from bnlib.checks import checked_integer_batch
 from bnlib.gegenbauer import gegenbauer, harmonic_dimension
 from bnlib.mean_field import LINEARIZATION_MINIMUM, forward_multipliers
-from bnlib.sphere import checked_integer_batch
 from bnlib.v_transform import batch_norm_relu_transform
 
 
