@@ -6,6 +6,7 @@ python -m tools.execute --preset laptop --results build/results --executed build
 import argparse
 import ast
 import contextlib
+import functools
 import hashlib
 import json
 import os
@@ -68,22 +69,27 @@ class Job:
         return self.executed / f"{self.name}.stamp.json"
 
 
+@functools.lru_cache(maxsize=1024)  # by content: chapters share most of their modules
+def _direct_imports(source: str) -> frozenset[Path]:
+    """The files of `bnlib` that a script itself imports."""
+    names: list[str] = []
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.ImportFrom) and node.module and node.module.split(".")[0] == "bnlib":
+            names += [node.module] + [f"{node.module}.{alias.name}" for alias in node.names]
+        elif isinstance(node, ast.Import):
+            names += [alias.name for alias in node.names if alias.name.split(".")[0] == "bnlib"]
+    paths = (ROOT / (name.replace(".", "/") + ".py") for name in names)
+    return frozenset(path for path in paths if path.is_file())
+
+
 def imported_modules(source: str) -> set[Path]:
     """The files of `bnlib` that a script imports, directly or through others."""
     found: set[Path] = set()
     waiting = [source]
     while waiting:
-        for node in ast.walk(ast.parse(waiting.pop())):
-            names = []
-            if isinstance(node, ast.ImportFrom) and node.module and node.module.split(".")[0] == "bnlib":
-                names = [node.module] + [f"{node.module}.{alias.name}" for alias in node.names]
-            elif isinstance(node, ast.Import):
-                names = [alias.name for alias in node.names if alias.name.split(".")[0] == "bnlib"]
-            for name in names:
-                path = ROOT / (name.replace(".", "/") + ".py")
-                if path.is_file() and path not in found:
-                    found.add(path)
-                    waiting.append(path.read_text())
+        new = _direct_imports(waiting.pop()) - found
+        found |= new
+        waiting += [path.read_text() for path in new]
     return found
 
 
