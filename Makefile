@@ -13,7 +13,7 @@ PORT ?= 8000
 BIN := .venv/bin
 RUN := $(BIN)/python -m
 
-.PHONY: help setup book test smoke notebook proof serve bench pair lint lock browser clean look
+.PHONY: help setup book test smoke verdicts notebook proof serve bench pair lint lock browser clean look
 
 help: ## this list
 	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
@@ -43,6 +43,9 @@ book: setup ## execute every chapter that changed, and render the book to _build
 
 smoke: setup ## every chapter at its smallest size, in a folder of its own, with another seed than the run of record
 	@$(RUN) tools.execute --preset smoke --device $(DEVICE) --seed 0 --results build/smoke/results --executed build/smoke/executed
+
+verdicts: setup ## every chapter at its smallest size for ten other seeds (SEEDS='11 12'): does a verdict flip?
+	@$(RUN) tools.verdicts $(if $(SEEDS),--seeds $(SEEDS))
 
 test: setup $(if $(CI),browser) ## lint, unit tests, examples, chapters at smoke size, a strict build, checks of the pages
 	@$(MAKE) --no-print-directory lint

@@ -12,6 +12,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
+from bnlib.criteria import decide
+
 PARAMETERS, INJECTED = "parameters", "injected-parameters"
 
 
@@ -105,6 +107,8 @@ def check_claims(results: dict[str, Any], claims: dict[str, dict[str, Any]], nam
             problems.append(f"{name}: reports claim {key}, which is not one of its claims in book/claims.yml")
         elif outcome["criterion"] != expected[key]["criterion"]:
             problems.append(f"{name}: claim {key} was judged by another criterion than book/claims.yml holds now")
+        elif outcome["verdict"] != (found := decide(outcome["criterion"], results["values"])):
+            problems.append(f"{name}: claim {key} is said to be {outcome['verdict']}, its values say {found}")
     return problems
 
 

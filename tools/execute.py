@@ -15,6 +15,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -210,29 +211,30 @@ class Executor:
         return seconds
 
 
-def _jobs(options: argparse.Namespace) -> list[Job]:
+def jobs_of(names: Sequence[str], preset: str, device: str, seed: int, results: Path, executed: Path) -> list[Job]:
+    """The jobs of these chapters, all without any, the longest first.
+
+    Raises:
+        Refusal: a chapter or preset does not exist, or a notebook is not in order.
+    """
     known = notebook_names()
-    for name in options.names:
+    for name in names:
         if name not in known:
             raise Refusal(f"notebook {name} does not exist; the notebooks are {', '.join(known)}")
     problems = out_of_step(known)
-    for name in options.names or known:
+    for name in names or known:
         problems += check_source(read_notebook(NOTEBOOKS / f"{name}.ipynb"), name)
-        if options.preset != "laptop" and not (PRESETS / f"{name}.{options.preset}.yml").is_file():
-            problems.append(f"preset {options.preset} of {name} does not exist")
+        if preset != "laptop" and not (PRESETS / f"{name}.{preset}.yml").is_file():
+            problems.append(f"preset {preset} of {name} does not exist")
     if problems:
         raise Refusal("; ".join(problems))
-    return [
-        Job(
-            NOTEBOOKS / f"{name}.ipynb",
-            options.preset,
-            options.device,
-            options.seed,
-            options.results.resolve(),
-            options.executed.resolve(),
-        )
-        for name in options.names or known
+    jobs = [
+        Job(NOTEBOOKS / f"{name}.ipynb", preset, device, seed, results.resolve(), executed.resolve())
+        for name in names or known
     ]
+    # The longest first, as the last run measured it, so that two workers end together; where nothing was measured,
+    # the last chapter first: its map is the longest.
+    return sorted(jobs, key=lambda job: (_last_seconds(job), job.name), reverse=True)
 
 
 def execute(jobs: list[Job], workers: int) -> None:
@@ -287,10 +289,7 @@ def main() -> int:
     parser.add_argument("--jobs", type=int, default=min(2, os.cpu_count() or 1))
     options = parser.parse_args()
     try:
-        jobs = _jobs(options)
-        # The longest first, as the last run measured it, so that two workers end together; where nothing was measured,
-        # the last chapter first: its map is the longest.
-        jobs.sort(key=lambda job: (_last_seconds(job), job.name), reverse=True)
+        jobs = jobs_of(options.names, options.preset, options.device, options.seed, options.results, options.executed)
         execute(jobs, options.jobs)
     except (Refusal, RecordError, yaml.YAMLError) as problem:
         print(f"execute: {problem}", file=sys.stderr)

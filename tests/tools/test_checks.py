@@ -74,9 +74,13 @@ CLAIM = {"id": "a", "notebook": "tiny", "criterion": "x > 1"}
 
 def test_verdicts_must_belong_to_the_claims_as_they_stand():
     judged = {"a": {"verdict": "confirmed", "measured": {}, "criterion": "x > 1"}}
-    assert check_claims(results(claims=judged), {"a": CLAIM}, "tiny") == []
+    assert check_claims(results(claims=judged, values={"x": 2}), {"a": CLAIM}, "tiny") == []
     assert check_claims(results(), {"a": CLAIM}, "tiny") == ["tiny: claim a has no verdict"]
     assert "not one of its claims" in check_claims(results(claims=judged), {}, "tiny")[0]
+    wrong = results(claims=judged, values={"x": 1})
+    assert check_claims(wrong, {"a": CLAIM}, "tiny") == [
+        "tiny: claim a is said to be confirmed, its values say refuted"
+    ]
     moved = {"a": CLAIM | {"criterion": "x > 0"}}
     assert "was judged by another criterion" in check_claims(results(claims=judged), moved, "tiny")[0]
 
