@@ -113,3 +113,26 @@ def test_the_search_finds_a_chapter_over_http(chromium):
         assert sight.outside == []
         page.close()
         server.shutdown()
+
+
+@pytest.mark.browser
+def test_the_table_of_verdicts_is_filtered_on_the_first_page_and_by_its_counts(chromium):
+    claims = load_claims()
+    page, _ = open_page(chromium, (BOOK / "book" / "index.html").as_uri())
+    rows = page.locator("#verdict-table tbody tr")
+    shown = page.locator("#verdict-table tbody tr:visible")
+    assert rows.count() == len(claims)
+    assert shown.count() == sum(claim["source"] == "paper" for claim in claims.values())
+    page.click("#verdict-filter button[type=reset]")
+    page.wait_for_timeout(200)
+    assert shown.count() == len(claims)
+    page.fill("#verdict-filter input[name=words]", "zero of these words occur")
+    page.wait_for_timeout(200)
+    assert shown.count() == 0
+    count = page.locator('table a[href*="verdicts.html?source=review&verdict="]').first
+    wanted = int(count.inner_text())
+    count.click()
+    page.wait_for_url("**/verdicts.html?source=review*")
+    page.wait_for_selector("#verdict-shown:has-text('of')")
+    assert page.locator("#verdict-table tbody tr:visible").count() == wanted
+    page.close()

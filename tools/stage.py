@@ -14,8 +14,10 @@ import re
 import shutil
 import sys
 from collections import Counter
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlencode
 
 import yaml
 
@@ -32,6 +34,14 @@ SOURCES = {
     "key_facts": "its key facts",
     "mean_field": "the mean-field summary",
     "ours": "this book",
+}
+SHORT = {
+    "paper": "paper",
+    "review": "review",
+    "essay": "essay",
+    "key_facts": "key facts",
+    "mean_field": "mean field",
+    "ours": "ours",
 }
 REPOSITORY = os.environ.get("REPOSITORY_URL", "").rstrip("/")
 
@@ -105,17 +115,27 @@ def verdict_rows(claims: dict[str, dict[str, Any]], records: dict[str, dict[str,
 
 
 def verdict_counts(rows: list[dict[str, str]]) -> str:
-    """How many claims of each source came out how, as a table."""
+    """How many claims of each source came out how, as a table whose counts lead to the claims."""
     sources = [source for source in SOURCES if any(row["source"] == source for row in rows)]
     verdicts = [verdict for verdict in VERDICTS if any(row["verdict"] == verdict for row in rows)]
     counts = Counter((row["source"], row["verdict"]) for row in rows)
-    lines = ["| claims by | " + " | ".join(verdicts) + " | all |", "|---|" + "---:|" * (len(verdicts) + 1)]
-    for source in sources:
-        row = [counts[source, verdict] for verdict in verdicts]
-        lines.append(f"| {SOURCES[source]} | " + " | ".join(str(count or "–") for count in [*row, sum(row)]) + " |")
-    total = [sum(counts[source, verdict] for source in sources) for verdict in verdicts]
-    lines.append("| **all** | " + " | ".join(f"**{count}**" for count in [*total, sum(total)]) + " |")
+    lines = ["| verdict | " + " | ".join(SHORT[source] for source in sources) + " | all |"]
+    lines.append("|---|" + "---:|" * (len(sources) + 1))
+    for verdict in verdicts:
+        row = [_counted(counts[source, verdict], source, verdict) for source in sources]
+        total = _counted(sum(counts[source, verdict] for source in sources), "", verdict)
+        lines.append(f"| {verdict} | " + " | ".join([*row, total]) + " |")
+    totals = [_counted(sum(counts[source, verdict] for verdict in verdicts), source, "") for source in sources]
+    lines.append("| **all** | " + " | ".join([*totals, f"**{len(rows)}**"]) + " |")
     return "\n".join(lines)
+
+
+def _counted(count: int, source: str, verdict: str) -> str:
+    """A count, linked to the claims that it counts."""
+    if not count:
+        return "–"
+    asked = urlencode({name: value for name, value in (("source", source), ("verdict", verdict)) if value})
+    return f'<a href="verdicts.html?{html.escape(asked)}">{count}</a>'
 
 
 def _choice(name: str, label: str, options: dict[str, str]) -> str:
@@ -125,13 +145,13 @@ def _choice(name: str, label: str, options: dict[str, str]) -> str:
     return f'<label>{label} <select name="{name}"><option value="">all</option>{entries}</select></label>'
 
 
-def _filter_form(rows: list[dict[str, str]]) -> str:
+def _filter_form(rows: list[dict[str, str]], source: str) -> str:
     """The controls above the table; they stay hidden where no script shows them."""
     sources = {source: text for source, text in SOURCES.items() if any(row["source"] == source for row in rows)}
     verdicts = {verdict: verdict for verdict in VERDICTS if any(row["verdict"] == verdict for row in rows)}
     chapters = {name: str(int(name[:2])) for name in sorted({row["notebook"] for row in rows if row["notebook"]})}
     return (
-        '<form id="verdict-filter" hidden>'
+        f'<form id="verdict-filter" data-source="{source}" hidden>'
         + _choice("source", "Claimed by", sources)
         + _choice("verdict", "Verdict", verdicts)
         + _choice("chapter", "Chapter", chapters)
@@ -162,7 +182,15 @@ def verdict_page(rows: list[dict[str, str]]) -> str:
         "",
         verdict_counts(rows),
         "",
-        _filter_form(rows),
+        verdict_table(rows),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def verdict_table(rows: list[dict[str, str]], source: str = "") -> str:
+    """One row a claim below a filter, which begins with the claims of `source`; without scripts all are shown."""
+    lines = [
+        _filter_form(rows, source),
         '<div class="verdicts"><table id="verdict-table">'
         "<thead><tr><th>claim</th><th>decided by</th><th>verdict</th></tr></thead><tbody>",
     ]
@@ -177,7 +205,7 @@ def verdict_page(rows: list[dict[str, str]]) -> str:
         )
     lines.append("</tbody></table></div>")
     lines.append('<script src="../_static/verdicts.js"></script>')
-    return "\n".join(lines) + "\n"
+    return "\n".join(lines)
 
 
 def claims_page(text: str) -> str:
@@ -237,6 +265,38 @@ def run_table(records: dict[str, dict[str, Any]]) -> str:
         made = record["environment"]
         seed = record["parameters"]["seed"]
         lines.append(f"| {name} | {made['preset']} | {seed} | {made['device']} | {made['seconds']:.0f} |")
+    return "\n".join(lines)
+
+
+def _distinct(values: Iterable[str]) -> str:
+    """Values in the order in which they come, each once."""
+    return "; ".join(dict.fromkeys(values))
+
+
+def devices_text(records: dict[str, dict[str, Any]]) -> str:
+    """What the chapters were computed on."""
+    made = [record["environment"] for record in records.values()]
+    return _distinct(f"{entry['device']} ({entry['device_name']}), {entry['threads']} thread(s)" for entry in made)
+
+
+def versions_text(records: dict[str, dict[str, Any]]) -> str:
+    """The versions that the chapters were computed with."""
+    made = [record["environment"] for record in records.values()]
+    return _distinct(f"Python {entry['python']}, torch {entry['torch']}, numpy {entry['numpy']}" for entry in made)
+
+
+def seeds_text(records: dict[str, dict[str, Any]]) -> str:
+    """The seeds that the chapters were run with."""
+    return _distinct(str(record["parameters"]["seed"]) for record in records.values())
+
+
+def untested_table(rows: list[dict[str, str]]) -> str:
+    """The claims that are not tested, with the reasons."""
+    lines = ["| claimed by | claim | why it is not tested |", "|---|---|---|"]
+    for row in rows:
+        if not row["notebook"]:
+            cells = (SOURCES[row["source"]], f"{row['statement']} ({row['where']})", row["reason"])
+            lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
     return "\n".join(lines)
 
 
@@ -301,6 +361,11 @@ def fill(text: str, records: dict[str, dict[str, Any]], rows: list[dict[str, str
         "presets": presets_text,
         "modules": modules_text,
         "verdict_counts": lambda: verdict_counts(rows),
+        "verdict_table": lambda: verdict_table(rows, "paper"),
+        "untested": lambda: untested_table(rows),
+        "devices": lambda: devices_text(records),
+        "versions": lambda: versions_text(records),
+        "seeds": lambda: seeds_text(records),
     }
     claims = {row["id"]: row for row in rows}
 

@@ -1,4 +1,4 @@
-// The filter of the page of verdicts. Without scripts the whole table stays visible and the controls stay hidden.
+// The filter above a table of verdicts. Without scripts the whole table stays visible and the controls stay hidden.
 (function () {
   "use strict";
   const form = document.getElementById("verdict-filter");
@@ -8,6 +8,7 @@
 
   // The address keeps the choice, so that a filtered table can be linked to.
   const asked = new URLSearchParams(window.location.search);
+  if (form.dataset.source && !asked.toString()) asked.set("source", form.dataset.source);
   for (const name of ["source", "verdict", "chapter", "words"]) {
     const control = form.elements[name];
     const value = asked.get(name);

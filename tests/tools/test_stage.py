@@ -99,6 +99,24 @@ def test_the_module_table_lists_every_module_once():
     assert "| 4 | `tree_forest` |" in table
 
 
+def test_the_replication_card_is_filled_from_the_runs():
+    made = {"device": "cpu", "device_name": "X", "threads": 1, "python": "3.11.7", "torch": "2.13.0", "numpy": "2.4.6"}
+    tiny = {"environment": made, "parameters": {"seed": 7}}
+    other = {"environment": made | {"device": "cuda", "device_name": "Y"}, "parameters": {"seed": 7}}
+    records = {"01_tiny": tiny, "02_tiny": tiny, "03_tiny": other}
+    assert fill("{{ devices }}", records, [], "x.md") == "cpu (X), 1 thread(s); cuda (Y), 1 thread(s)"
+    assert fill("{{ versions }}", records, [], "x.md") == "Python 3.11.7, torch 2.13.0, numpy 2.4.6"
+    assert fill("{{ seeds }}", records, [], "x.md") == "7"
+
+
+def test_what_is_not_tested_is_listed_with_its_reason():
+    untested = {"id": "b", "source": "review", "where": "there", "statement": "P(x|y)", "reason": "No text at hand."}
+    rows = verdict_rows({"a": CLAIM, "b": untested}, {})
+    text = fill("{{ untested }}", {}, rows, "x.md")
+    assert r"| its review | P(x\|y) (there) | No text at hand. |" in text
+    assert "x < y" not in text
+
+
 CLAIM = {
     "id": "a",
     "source": "ours",
@@ -116,9 +134,12 @@ def test_the_page_of_verdicts_shows_what_was_computed():
     rows = verdict_rows({"a": CLAIM, "b": untested}, records)
     assert [row["verdict"] for row in rows] == ["vacuous", "not tested"]
     page = verdict_page(rows)
-    assert "| this book | 1 | – | 1 |" in page
-    assert "| its review | – | 1 | 1 |" in page
-    assert "| **all** | **1** | **1** | **2** |" in page
+    one = '<a href="verdicts.html?{}">1</a>'
+    vacuous = ["–", one.format("source=ours&amp;verdict=vacuous"), one.format("verdict=vacuous")]
+    assert "| verdict | review | ours | all |" in page
+    assert f"| vacuous | {' | '.join(vacuous)} |" in page
+    assert f"| **all** | {one.format('source=review')} | {one.format('source=ours')} | **2** |" in page
+    assert "source=review&amp;verdict=not+tested" in page
     assert 'href="../notebooks/01_tiny.html#claim-a"' in page
     assert 'href="claims.html#a"' in page
     assert "value: 0.1235, spread: exact" in page
