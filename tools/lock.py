@@ -15,7 +15,7 @@ from tools.paths import ROOT
 def wanted(project: dict) -> list[str]:
     """What the project asks for, without torch, which is pinned on its own (requirements/torch.txt says why)."""
     extras = project["optional-dependencies"]
-    lines = project["dependencies"] + extras["book"] + extras["test"]
+    lines = project["dependencies"] + extras["book"] + extras["cluster"] + extras["test"]
     return [line for line in lines if not line.startswith("torch")]
 
 
