@@ -88,7 +88,7 @@ def evaluate(expression: str, values: Mapping[str, Any]) -> Any:
         return _value(tree, dict(values), expression)
     except CriterionError:
         raise
-    except (TypeError, ZeroDivisionError, ValueError, statistics.StatisticsError) as problem:
+    except (TypeError, ValueError, statistics.StatisticsError) as problem:
         raise CriterionError(f"criterion {expression!r} cannot be evaluated: {problem}") from None
 
 
@@ -113,7 +113,11 @@ def _value(node: ast.expr, names: dict[str, Any], expression: str) -> Any:
         case ast.UnaryOp(op=ast.USub(), operand=inner):
             return -_value(inner, names, expression)
         case ast.BinOp(left=left, op=op, right=right) if type(op) in _BINARY:
-            return _BINARY[type(op)](_value(left, names, expression), _value(right, names, expression))
+            try:
+                return _BINARY[type(op)](_value(left, names, expression), _value(right, names, expression))
+            except ZeroDivisionError:
+                # A share of nothing: the runs that it speaks of did not occur at this size.
+                raise NotMeasured(f"criterion {expression!r} divides by zero: nothing was measured") from None
         case ast.BoolOp(op=op, values=parts):
             combine = all if isinstance(op, ast.And) else any
             return combine(bool(_value(part, names, expression)) for part in parts)

@@ -71,8 +71,12 @@ def test_what_was_not_measured_decides_nothing(expression):
 def test_types_that_do_not_fit_are_an_error_and_no_verdict():
     with pytest.raises(CriterionError, match="cannot be evaluated"):
         decide("share > 'text'", VALUES)
-    with pytest.raises(CriterionError, match="cannot be evaluated"):
-        decide("share / 0 > 1", VALUES)
+
+
+def test_a_share_of_nothing_was_not_measured():
+    with pytest.raises(NotMeasured, match="divides by zero: nothing was measured"):
+        evaluate("share / len(empty)", VALUES)
+    assert decide({"refuted": "share / len(empty) < 1", "confirmed": "share > 0"}, VALUES) == "inconclusive"
 
 
 def test_verdicts_follow_the_order_of_the_rules():
