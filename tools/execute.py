@@ -4,9 +4,7 @@ python -m tools.execute --preset laptop --results build/results --executed build
 """
 
 import argparse
-import ast
 import contextlib
-import functools
 import hashlib
 import json
 import os
@@ -24,6 +22,8 @@ import yaml
 
 from bnlib.progress import MARK
 from bnlib.records import RecordError, load_claims, read_results, write_json
+from bnlib.sources import imported_modules
+from bnlib.sweeps import WORKERS_VARIABLE, available_workers
 from tools.checks import check_executed, check_pair, check_source, read_notebook
 from tools.pair import out_of_step
 from tools.paths import NOTEBOOKS, PRESETS, ROOT, Refusal, notebook_names
@@ -68,30 +68,6 @@ class Job:
     def stamp(self) -> Path:
         """Where the fingerprint and the run time of the last execution are kept."""
         return self.executed / f"{self.name}.stamp.json"
-
-
-@functools.lru_cache(maxsize=1024)  # by content: chapters share most of their modules
-def _direct_imports(source: str) -> frozenset[Path]:
-    """The files of `bnlib` that a script itself imports."""
-    names: list[str] = []
-    for node in ast.walk(ast.parse(source)):
-        if isinstance(node, ast.ImportFrom) and node.module and node.module.split(".")[0] == "bnlib":
-            names += [node.module] + [f"{node.module}.{alias.name}" for alias in node.names]
-        elif isinstance(node, ast.Import):
-            names += [alias.name for alias in node.names if alias.name.split(".")[0] == "bnlib"]
-    paths = (ROOT / (name.replace(".", "/") + ".py") for name in names)
-    return frozenset(path for path in paths if path.is_file())
-
-
-def imported_modules(source: str) -> set[Path]:
-    """The files of `bnlib` that a script imports, directly or through others."""
-    found: set[Path] = set()
-    waiting = [source]
-    while waiting:
-        new = _direct_imports(waiting.pop()) - found
-        found |= new
-        waiting += [path.read_text() for path in new]
-    return found
 
 
 def fingerprint(job: Job) -> str:
@@ -139,9 +115,14 @@ def clean(notebook: dict) -> dict:
 
 
 class Executor:
-    """Runs papermill in processes of their own, and ends them all when this one is told to end."""
+    """Runs papermill in processes of their own, and ends them all when this one is told to end.
 
-    def __init__(self) -> None:
+    Args:
+        side_by_side: how many chapters run at a time: each gets its share of the machine for its sweeps.
+    """
+
+    def __init__(self, side_by_side: int = 1) -> None:
+        self._sweep_workers = str(max(1, available_workers() // side_by_side))
         self._running: set[subprocess.Popen] = set()
         # Re-entrant: a second signal may arrive while the first one is being handled, in the same thread.
         self._lock = threading.RLock()
@@ -171,13 +152,14 @@ class Executor:
         command += ["-f", str(job.preset_file)] if job.preset_file else []
         command += ["-p", "device", job.device, "-p", "seed", str(job.seed), "-p", "results_dir", str(job.results)]
         threads = {name: "1" for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")}
+        limits = {**threads, WORKERS_VARIABLE: self._sweep_workers, "PYDEVD_DISABLE_FILE_VALIDATION": "1"}
         with self._lock:
             if self._stopped:
                 raise Refusal(f"{job.name} was not started")
             process = subprocess.Popen(
                 command,
                 cwd=ROOT,
-                env={**os.environ, **threads, "PYDEVD_DISABLE_FILE_VALIDATION": "1"},
+                env={**os.environ, **limits},
                 stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT,
                 stdin=subprocess.DEVNULL,
@@ -243,7 +225,7 @@ def execute(jobs: list[Job], workers: int) -> None:
     Raises:
         Refusal: one or more chapters failed; the others are kept.
     """
-    executor = Executor()
+    executor = Executor(min(workers, len(jobs)) or 1)
     interrupted: list[int] = []
 
     def on_signal(number: int, _frame: object) -> None:
@@ -291,7 +273,7 @@ def main() -> int:
     try:
         jobs = jobs_of(options.names, options.preset, options.device, options.seed, options.results, options.executed)
         execute(jobs, options.jobs)
-    except (Refusal, RecordError, yaml.YAMLError) as problem:
+    except (Refusal, ValueError, yaml.YAMLError) as problem:
         print(f"execute: {problem}", file=sys.stderr)
         return 1
     return 0
