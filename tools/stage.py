@@ -18,7 +18,9 @@ import yaml
 
 from bnlib.records import CLAIMS_LINK, RecordError, load_claims, read_results
 from tools.checks import check_claims, check_executed, check_pair, read_notebook
+from tools.fills import fill
 from tools.paths import BOOK, ROOT, Refusal, notebook_names
+from tools.verdict_pages import claims_page, verdict_page, verdict_rows
 
 REPOSITORY = os.environ.get("REPOSITORY_URL", "").rstrip("/")
 
