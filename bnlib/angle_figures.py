@@ -12,6 +12,32 @@ from bnlib import figures
 BINS = np.linspace(-4.0, 4.0, 65)  # of a histogram of activities, in root mean squares
 
 
+_COLOR_ORDER = (0, 1, 5, 3, 4)  # of the five rows; black is kept for the theory's lines
+
+
+def row_style(index: int) -> dict[str, object]:
+    """Color, dash and marker of the index-th row of the chapter's table; none is black.
+
+    Example:
+        >>> row_style(2)["marker"], row_style(2)["color"] == figures.COLORS[5]
+        ('^', True)
+    """
+    return figures.line_style(index) | {"color": figures.COLORS[_COLOR_ORDER[index % len(_COLOR_ORDER)]]}
+
+
+def plain_number(value: float | int | None, digits: int = 2) -> str:
+    """A number as text with a fixed number of digits, a true minus sign, and never a negative zero; None as a dash.
+
+    Example:
+        >>> plain_number(-0.001), plain_number(-0.25), plain_number(None)
+        ('0.00', '−0.25', '–')
+    """
+    if value is None:
+        return "–"
+    text = f"{value:.{digits}f}"
+    return text.lstrip("-") if float(text) == 0 else text.replace("-", "−")
+
+
 def _numbers(values: Iterable) -> np.ndarray:
     """Recorded numbers as an array, None as nan."""
     return np.array([np.nan if v is None else v for v in values], dtype=float)
@@ -28,13 +54,16 @@ def depth_curves(
         theory: name to angles in degrees at depths 1, 2, ..., or None where there is no such curve.
         title: of the panel.
     """
+    label = "infinite width"  # once in the legend
     for index, (name, cell) in enumerate(cells.items()):
-        style = figures.line_style(index)
-        axes.plot(cell["depths"], _numbers(cell["mean"]), label=name, markevery=4, **style)
+        style = row_style(index)
+        marked = slice(index % 4, None, 4)  # rows that coincide keep their markers apart
+        axes.plot(cell["depths"], _numbers(cell["mean"]), label=name, markevery=marked, **style)
         low, high = _numbers(cell["q10"]), _numbers(cell["q90"])
         axes.fill_between(cell["depths"], low, high, color=style["color"], alpha=0.18, linewidth=0)
         if (path := theory[name]) is not None:
-            axes.plot(np.arange(1, len(path) + 1), path, color="black", linewidth=0.7, zorder=0)
+            axes.plot(np.arange(1, len(path) + 1), path, color="black", linewidth=0.9, zorder=4, label=label)
+            label = None
     axes.set(xscale="log", ylim=(0, 95), ylabel="mean pairwise angle (degrees)", title=title)
 
 
@@ -45,8 +74,8 @@ def essay_bands(axes: Axes, half_width: float | int = 2.5) -> None:
 
 
 def measured_points(axes: Axes, x: Sequence, mean: Iterable, error: Iterable, *, index: int, label: str) -> None:
-    """Means with two standard errors, in the color and with the marker of the index-th curve."""
-    style = figures.line_style(index)
+    """Means with two standard errors, in the color and with the marker of the index-th row."""
+    style = row_style(index)
     axes.errorbar(
         x,
         _numbers(mean),
@@ -85,7 +114,7 @@ def layer_maps(
     """
     axes.plot([0, limit], [0, limit], color="#888888", linewidth=1)
     for index, (name, after) in enumerate(maps.items()):
-        style = figures.line_style(index)
+        style = row_style(index)
         axes.plot(before, after, label=name, color=style["color"], linestyle=style["linestyle"])
         if name in points:
             x, y, error = zip(*points[name], strict=True)
@@ -112,7 +141,7 @@ def width_panel(
     """
     places = [*widths, 2 * widths[-1]]
     for index, (name, row) in enumerate(cells.items()):
-        style = figures.line_style(index)
+        style = row_style(index)
         mean, error = (_numbers(cell[key] for cell in row) for key in ("mean_deg", "standard_error_deg"))
         axes.errorbar(widths, mean, yerr=2 * error, capsize=3, label=name, **style)
         if theory[name] is not None:
@@ -147,7 +176,7 @@ def widened_curves(
     axes.plot(layers, widened["mean"], color=figures.COLORS[0], label=labels[0])
     axes.plot(layers, control, color=figures.COLORS[1], linestyle="--", label=labels[1])
     axes.fill_between(layers, widened["q10"], widened["q90"], color=figures.COLORS[0], alpha=0.2, linewidth=0)
-    axes.axvline(depth, color="black", linestyle="--", linewidth=1)
+    axes.axvline(depth, color="#555555", linestyle=":", linewidth=1.2)
     axes.set(ylim=(0, None), xlabel="depth (linear layers)", ylabel="mean pairwise angle (degrees)", title=title)
     axes.legend()
 
@@ -210,7 +239,7 @@ def count_panel(axes: Axes, shares: np.ndarray, *, title: str) -> None:
 
 
 def with_error(value: float | int | None, error: float | int | None) -> str:
-    """A number with its standard error as text, rounded to two digits of the error.
+    """A number with its standard error as text, rounded to two digits of the error; a mere rounding error as zero.
 
     Args:
         value: the number, or None where nothing was measured.
@@ -221,14 +250,21 @@ def with_error(value: float | int | None, error: float | int | None) -> str:
 
     Example:
         >>> with_error(63.7213, 2.379), with_error(75.4939, 0.0353), with_error(1.087e-05, 1.2e-06)
-        ('63.7 ± 2.4', '75.494 ± 0.035', '1.1e-05 ± 1e-06')
+        ('63.7 ± 2.4', '75.494 ± 0.035', '(1.09 ± 0.12)·10⁻⁵')
     """
     if value is None:
         return "–"
+    if figures.or_zero(value) != value:
+        return figures.or_zero(value)
     if not error:
         return f"{value:.4g}"
     digits = 1 - math.floor(math.log10(error))
     if digits > 5:
-        return f"{value:.1e} ± {error:.0e}"
+        if value == 0:
+            return f"0 ± {figures.scientific(error, '.0e')}"
+        power = math.floor(math.log10(abs(value)))
+        shown = max(0, digits + power)
+        ten = figures.scientific(float(f"1e{power}"), ".0e")
+        return f"({value / 10.0**power:.{shown}f} ± {error / 10.0**power:.{shown}f})·{ten}"
     digits = max(digits, 0)
     return f"{value:.{digits}f} ± {error:.{digits}f}"

@@ -64,7 +64,7 @@ def escape_times(axes: Axes, cells: Sequence[Cell], depth: int) -> None:
         real = [cell for cell in rows if "times" in cell]
         _bars(axes, [cell["width"] for cell in real], real, ("median", "low", "high"), depth, index)
     axes.axhline(depth, color="#888888", linewidth=0.8)
-    axes.set(xscale="log", yscale="log", xlabel="width d, neurons", ylabel="layers until escape")
+    axes.set(xscale="log", yscale="log", xlabel="width d (neurons)", ylabel="layers until escape")
     _plain_layers(axes.yaxis, axes.get_ylim()[0], depth)
     axes.legend()
 
@@ -112,7 +112,7 @@ def predicted_against_observed(axes: Axes, cells: Sequence[Cell], depth: int) ->
     known = [cell[name] for cell in cells for name in ("theory_median", "median") if cell[name] is not None]
     ends = [min([0.5 * depth, *known]) * 0.8, depth]
     axes.plot(ends, ends, color="#888888", linewidth=1)
-    axes.set(xscale="log", yscale="log", xlabel="theory, median layers", ylabel="networks, median layers")
+    axes.set(xscale="log", yscale="log", xlabel="theory: median layers", ylabel="networks: median layers")
     for axis in (axes.xaxis, axes.yaxis):
         _plain_layers(axis, ends[0], depth)
     axes.legend()
@@ -120,6 +120,9 @@ def predicted_against_observed(axes: Axes, cells: Sequence[Cell], depth: int) ->
 
 def stays(axes: Axes, cells: Sequence[Cell], theory: Mapping[int, float]) -> None:
     """Draw the cluster angle of networks, in percent of the infinite-width value, against the width.
+
+    Bars are two standard errors, s / sqrt(width networks) with one s, pooled over the widths of a batch size, as in
+    `bnlib.escape_survey.to_infinite_width`: a cell of three networks does not know its own error.
 
     Args:
         axes: where to draw.
@@ -131,10 +134,15 @@ def stays(axes: Axes, cells: Sequence[Cell], theory: Mapping[int, float]) -> Non
         style = line_style(index)
         x = np.array([cell["width"] for cell in rows]) * 1.08 ** (index - 1.5)  # beside each other
         y = np.array([100.0 * cell["cluster_angle_deg"] / theory[n] for cell in rows])
-        error = [200.0 * cell["cluster_angle_deg_sd"] / cell["draws"] ** 0.5 / theory[n] for cell in rows]
+        free = sum(cell["draws"] - 1 for cell in rows)
+        square = sum((c["draws"] - 1) * c["width"] * c["cluster_angle_deg_sd"] ** 2 for c in rows) / free
+        error = [200.0 * (square / (cell["width"] * cell["draws"])) ** 0.5 / theory[n] for cell in rows]
         axes.errorbar(x, y, yerr=error, label=f"n = {n}", capsize=2, **{**style, "linestyle": ""})
     axes.axhline(100.0, color="#888888", linewidth=1)
-    axes.set(xscale="log", xlabel="width d, neurons", ylabel="cluster angle, % of theory")
+    axes.set(xscale="log", xlabel="width d (neurons)", ylabel="cluster angle (% of theory)")
+    widths = sorted({cell["width"] for cell in cells})
+    axes.set_xticks(widths, [str(width) for width in widths])
+    axes.minorticks_off()
     axes.legend()
 
 
@@ -147,8 +155,12 @@ def both_orders(axes: Axes, found: Mapping[str, Any]) -> None:
     """
     families = [(f"width {width}", curve) for width, curve in found["angle_deg"].items()]
     families.append(("infinite width", found["infinite_deg"]))
-    curves(axes, np.arange(1, len(found["infinite_deg"]) + 1), families)
-    axes.set(xscale="log", xlabel="depth, layers", ylabel="angle of the largest sample, °")
+    curves(axes, np.arange(1, len(found["infinite_deg"]) + 1), families, logarithmic=True)
+    for index, end in enumerate(found["last"].values()):
+        if end["low"] is not None and end["high"] is not None:
+            place = len(found["infinite_deg"]) * 1.06 ** (index + 1)  # beside each other, right of the last layer
+            axes.plot([place, place], [end["low"], end["high"]], color=COLORS[index], linewidth=2)
+    axes.set(xscale="log", xlabel="depth (layers)", ylabel="angle of the largest sample (degrees)")
 
 
 def small_batches(axes: np.ndarray, cells: Sequence[Cell]) -> None:
@@ -168,7 +180,10 @@ def small_batches(axes: np.ndarray, cells: Sequence[Cell]) -> None:
             else:
                 error = [2.0 * (cell["time_out_error"] or 0.0) for cell in rows]
             panel.errorbar(x, y, yerr=error, label=f"width {width}", capsize=2, **line_style(index))
-    for panel, label in ((axes[0], "share that escaped once"), (axes[1], "share of late layers out")):
+    for panel, label in (
+        (axes[0], "share of networks\nthat escaped"),
+        (axes[1], "share of late layers\nabove 85 degrees"),
+    ):
         panel.set(xlabel="batch size n", ylabel=label, ylim=(-0.05, 1.05))
         panel.legend()
 
@@ -184,7 +199,7 @@ def leaky_states(axes: np.ndarray, slopes: Values, rows: Mapping[int, Sequence[C
     angles = [(f"n = {n}", [row["outlier_angle_deg"] for row in found]) for n, found in rows.items()]
     curves(axes[0], slopes, angles)
     axes[0].axhline(90.0, color="#888888", linewidth=1)
-    axes[0].set(xlabel="leaky slope s", ylabel="outlier to cluster sample, °")
+    axes[0].set(xlabel="leaky slope s", ylabel="outlier to cluster\nsample (degrees)", yticks=range(0, 181, 30))
     for index, (n, found) in enumerate(rows.items()):
         for name, label, dash in (("outlier", "outlier state", "-"), ("symmetric", "symmetric state", "--")):
             axes[1].plot(
@@ -194,5 +209,5 @@ def leaky_states(axes: np.ndarray, slopes: Values, rows: Mapping[int, Sequence[C
                 linestyle=dash,
                 label=f"n = {n}, {label}",
             )
-    axes[1].set(xlabel="leaky slope s", ylabel="multiplier a layer")
+    axes[1].set(xlabel="leaky slope s", ylabel="multiplier per layer")
     axes[1].legend()

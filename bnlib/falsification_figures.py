@@ -60,12 +60,23 @@ def with_interval(row: Row, value: str, low: str, high: str, form: str = ".4g") 
     return f"{number} [{', '.join(ends)}]"
 
 
-_ABOVE = {"loc": "lower center", "columnspacing": 1, "fontsize": 8, "frameon": False}
+_AT_RIGHT = {
+    "xycoords": ("axes fraction", "data"),
+    "textcoords": "offset points",
+    "ha": "right",
+    "fontsize": 8.5,
+    "color": "#555555",
+}
+_ABOVE = {"loc": "lower center", "columnspacing": 1, "fontsize": 8.5, "frameon": False}
 
 
 def _ticks(axes: Axes, values: Sequence[int | float]) -> None:
-    """Ticks at the values themselves, on a logarithmic axis; every other one where they crowd."""
-    shown = [v for i, v in enumerate(values) if i == 0 or v >= 1.3 * values[i - 1]]
+    """Ticks at the values themselves, on a logarithmic axis; those that crowd are left out, 1 is not."""
+    shown = [float(v) for v in values if v == 1]
+    for value in sorted(values, reverse=True):
+        if all(max(value / other, other / value) >= 1.2 for other in shown):
+            shown.append(value)
+    shown.sort()
     axes.set_xticks(shown, [f"{v:g}" for v in shown])
     axes.minorticks_off()
 
@@ -108,7 +119,7 @@ def literal_figure(
             )
     upper, middle_panel, lower = axes[:, 0]
     upper.axhline(thresholds.angle_deg, color="black", linestyle="--", linewidth=1)
-    upper.set(ylabel="angle, degrees", ylim=(50, 92), title=f"depth {depth}")
+    upper.set(ylabel="angle (degrees)", ylim=(50, 92), title=f"depth {depth}")
     upper.legend(ncols=4, bbox_to_anchor=(0.5, 1.1), **_ABOVE)
     line = np.geomspace(max(3, sizes[0]), max(4, sizes[-1]), 50)
     for law, name in ((line - 1, "$n-1$"), ((line - 2) / 3, "$(n-2)/3$")):
@@ -146,7 +157,7 @@ def map_figure(cells: Sequence[Row], key: str = "angle_deg") -> Figure:
             columns=depths,
             row_label="batch size n",
             column_label="depth",
-            value_label="angle, degrees",
+            value_label="angle (degrees)",
             limits=(55, 90),
         )
         panel.set_title(f"width {width}")
@@ -154,13 +165,13 @@ def map_figure(cells: Sequence[Row], key: str = "angle_deg") -> Figure:
 
 
 def corner_figure(
-    panels: Sequence[tuple[str, Sequence[Row], int, str, str, tuple[int | float, int | float], str]],
+    panels: Sequence[tuple[str, Sequence[Row], int, str, str, tuple[int | float, int | float] | None, str]],
 ) -> Figure:
     """Heat maps over batch size and width, one below the other.
 
     Args:
         panels: for each its title, the rows of the table, the depth, the key, the color bar's label, the color
-            limits, and the format of the numbers.
+            limits (None: a logarithmic scale from 1 to the greatest number), and the format of the numbers.
 
     Returns:
         The figure; what was not run stays blank.
@@ -178,8 +189,9 @@ def corner_figure(
             row_label="batch size n",
             column_label="width",
             value_label=label,
-            limits=limits,
+            limits=limits or (1, None),
             format=style,
+            logarithmic=limits is None,
         )
         panel.set_title(title)
     return figure
@@ -202,16 +214,15 @@ def depth_figure(parts: Mapping[int, Row], states: Mapping[int, Any], width: int
             scale = n - 1 if name == "norm_ratio" else 1
             low, middle, high = np.array(part["curves"][name], dtype=float) / scale
             layers = np.arange(1, len(middle) + 1)
-            panel.plot(
-                layers, middle, label=f"n = {n}", markevery=max(1, len(layers) // 8), **figures.line_style(index)
-            )
+            marked = figures.marked_points(len(layers), index)
+            panel.plot(layers, middle, label=f"n = {n}", markevery=marked, **figures.line_style(index))
             panel.fill_between(layers, low, high, color=figures.COLORS[index], alpha=0.18, linewidth=0)
             if states.get(n) is not None:
                 level = math.degrees(states[n].angle) if name == "angle_deg" else states[n].norm_ratio / scale
                 ends = [0.93 * len(layers), 1.03 * len(layers)]
                 panel.plot(ends, [level, level], color=figures.COLORS[index], linestyle=":", linewidth=2)
-    axes[0, 0].set(ylabel="angle, degrees", ylim=(50, 92), title=f"width {width}")
-    axes[1, 0].set(xlabel="depth", ylabel="norm ratio over n − 1")
+    axes[0, 0].set(ylabel="angle (degrees)", ylim=(50, 92), title=f"width {width}")
+    axes[1, 0].set(xlabel="depth (layers)", ylabel="norm ratio over n − 1")
     axes[1, 0].legend(ncols=2)
     return figure
 
@@ -236,8 +247,8 @@ def arrivals_figure(parts: Mapping[tuple[int, int], Row], sizes: Sequence[int], 
             found = survival(times, [onset is not None for onset in part["onsets"]])
             _steps(panel, found, index, f"width {width}", last, arrived=True)
         panel.set(ylabel="share with onset", ylim=(-0.03, 1.03), title=f"n = {n}")
-    axes[0, 0].legend(fontsize=8, ncols=2)
-    axes[-1, 0].set(xlabel="depth")
+    axes[0, 0].legend(fontsize=9, ncols=2)
+    axes[-1, 0].set(xlabel="depth (layers)")
     return figure
 
 
@@ -253,15 +264,22 @@ def kept_figure(kept: Sequence[Row], sizes: Sequence[int], horizon: int) -> Figu
         The figure, one panel below the other.
     """
     figure, axes = figures.new_figure(rows=len(sizes), sharex=True, height=2.5)
+    widths = sorted({row["width"] for row in kept})
     for panel, n in zip(axes[:, 0], sizes, strict=True):
-        for index, row in enumerate(select(kept, n=n)):
+        for row in select(kept, n=n):
             if row["durations"]:
+                index = widths.index(row["width"])  # a width keeps its color in every panel
                 found = survival(row["durations"], row["ended"])
                 last = max(row["durations"])
                 _steps(panel, found, index, f"width {row['width']}", last, arrived=False)
         panel.axvline(horizon, color="black", linestyle=":", linewidth=1)
         panel.set(ylabel="share kept", ylim=(-0.03, 1.05), title=f"n = {n}")
-    axes[0, 0].legend(fontsize=8, ncols=2, loc="lower left")
+    drawn = {}  # a width may have no outlier to lose in one panel and some in another
+    for panel in axes[:, 0]:
+        drawn |= {label: handle for handle, label in zip(*panel.get_legend_handles_labels(), strict=True)}
+    order = sorted(drawn, key=lambda label: int(label.split()[-1]))
+    handles = [drawn[label] for label in order]
+    figure.legend(handles, order, **_ABOVE | {"loc": "outside upper center", "ncols": 4})
     axes[-1, 0].set(xlabel="layers since the onset")
     return figure
 
@@ -295,11 +313,11 @@ def onset_figure(onset: Sequence[Row], laws: Row | None, sizes: Sequence[int], l
     fitted = [n for n in sizes if laws is not None and n in laws["batch_sizes"]]
     fitted = sorted({fitted[0], fitted[len(fitted) // 2], fitted[-1]}) if fitted else []
     figure, axes = figures.new_figure(rows=2 if fitted else 1, height=3.4, sharex=True)
-    _onset_points(axes[0, 0], onset, sizes, last)
-    axes[0, 0].legend(ncols=2, fontsize=8)
+    _onset_points(axes[0, 0], onset, sizes, sizes, last)
+    figure.legend(*axes[0, 0].get_legend_handles_labels(), **_ABOVE | {"loc": "outside upper center", "ncols": 4})
     if fitted:
         panel = axes[1, 0]
-        _onset_points(panel, onset, fitted, last, lines=False)
+        _onset_points(panel, onset, fitted, sizes, last, lines=False)
         widths = np.array(laws["widths"], dtype=float)
         fine = np.geomspace(widths[0], widths[-1], 60)
         middle = np.exp(np.mean(np.log(widths)))
@@ -309,26 +327,41 @@ def onset_figure(onset: Sequence[Row], laws: Row | None, sizes: Sequence[int], l
                 # The law is relative to the geometric mean of its widths; a symmetric grid keeps that mean.
                 values = law_median(law, fit["level"], fit["slope"], fine * middle / np.exp(np.mean(np.log(fine))))
                 dash = figures.DASHES[index]
-                panel.plot(fine, values, color="#555555", linestyle=dash, label=law if n == fitted[0] else None)
-        panel.legend(ncols=2, fontsize=8)
+                panel.plot(fine, values, color=figures.COLORS[sizes.index(n) % 7], linestyle=dash, linewidth=1.3)
+            panel.plot([], [], color="#444444", linestyle=figures.DASHES[index], label=law)
+        handles, labels = panel.get_legend_handles_labels()
+        laws_only = [(h, label) for h, label in zip(handles, labels, strict=True) if label in LAWS]
+        panel.legend(*zip(*laws_only, strict=True), loc="upper left", title="fitted law", fontsize=9)
     axes[-1, 0].set(xscale="log", xlabel="width")
     _ticks(axes[-1, 0], sorted({row["width"] for row in onset}))
     return figure
 
 
-def _onset_points(axes: Axes, onset: Sequence[Row], sizes: Sequence[int], last: int, lines: bool = True) -> None:
-    for index, n in enumerate(sizes):
+def _onset_points(
+    axes: Axes, onset: Sequence[Row], sizes: Sequence[int], every: Sequence[int], last: int, lines: bool = True
+) -> None:
+    """Medians with intervals; color and place of a batch size by its rank among all of them, in whichever panel."""
+    axes.axhline(last, color="#888888", linewidth=0.8)
+    axes.annotate("last layer", (1, last), (-2, 6), **_AT_RIGHT)
+    for n in sizes:
+        index = every.index(n)
         rows = sorted(select(onset, n=n), key=lambda row: row["width"])
         middle = np.array([_number([row], "median") for row in rows])
         low = np.array([_number([row], "low") for row in rows])
         high = np.array([last if row["high"] is None else row["high"] for row in rows], dtype=float)
-        at = np.array([row["width"] for row in rows]) * (1 + 0.05 * (index - (len(sizes) - 1) / 2))
+        at = np.array([row["width"] for row in rows]) * (1 + 0.05 * (index - (len(every) - 1) / 2))
         bars = np.maximum(np.nan_to_num(np.stack([middle - low, high - middle])), 0)
         style = figures.line_style(index) | ({} if lines else {"linestyle": "none"})
         axes.errorbar(at, middle, bars, label=f"n = {n}", capsize=2, elinewidth=1, **style)
-        late = np.isnan(middle)
-        axes.plot(at[late], np.full(late.sum(), last), "^", color=style["color"], markersize=8)
-    axes.set(ylabel="onset depth, layers", ylim=(0, 1.05 * last))
+        upward = {"color": style["color"], "linestyle": "none", "markersize": 7, "clip_on": False, "zorder": 4}
+        late = np.isnan(middle)  # the median itself lies beyond
+        begin = np.where(np.isnan(low), last, low)[late]
+        axes.vlines(at[late], begin, last, color=style["color"], linewidth=1)
+        open_end = ~late & np.array([row["high"] is None for row in rows])  # the bound alone lies beyond
+        for chosen, fill in ((late, style["color"]), (open_end, "white")):
+            if chosen.any():  # an empty line that is not clipped would upset the layout
+                axes.plot(at[chosen], np.full(chosen.sum(), last), marker="^", markerfacecolor=fill, **upward)
+    axes.set(ylabel="onset (layers)", ylim=(0, 1.14 * last))
 
 
 def beside_figure(pairs: Sequence[tuple[int, Row, Row]], width: int) -> Figure:
@@ -349,12 +382,14 @@ def beside_figure(pairs: Sequence[tuple[int, Row, Row]], width: int) -> Figure:
                 layers = np.arange(1, len(middle) + 1)
                 style = figures.line_style(index) | {"linestyle": dash}
                 label = f"n = {n}, RS {switch}"
-                panel.plot(layers, middle, label=label, markevery=max(1, len(layers) // 8), **style)
+                panel.plot(layers, middle, label=label, markevery=figures.marked_points(len(layers), index), **style)
                 panel.fill_between(layers, low, high, color=figures.COLORS[index], alpha=0.15, linewidth=0)
-    axes[0, 0].set(ylabel="angle, degrees", ylim=(50, 92), title=f"width {width}")
-    axes[1, 0].set(xlabel="depth", ylabel="largest norm / median")
+    axes[0, 0].set(ylabel="angle (degrees)", ylim=(50, 92), title=f"width {width}")
+    axes[1, 0].set(xlabel="depth (layers)", ylabel="largest norm / median")
     # A single sample besides the largest may be zero, and then no ratio is finite.
-    axes[1, 0].set_yscale("log" if np.isfinite(axes[1, 0].dataLim.ymax) else "linear")
+    if np.isfinite(axes[1, 0].dataLim.ymax):
+        axes[1, 0].set_yscale("log")
+        figures.plain_ticks(axes[1, 0].yaxis)
     handles, labels = axes[1, 0].get_legend_handles_labels()
     axes[0, 0].legend(handles, labels, ncols=3, bbox_to_anchor=(0.5, 1.08), **_ABOVE)
     return figure
@@ -377,7 +412,7 @@ def push_figure(pushes: Mapping[int, Row], width: int) -> Figure:
         families = [(f"n = {n}", values[1]) for n, values in curve.items()]
         figures.curves(axes[0, 0], layers, families, bands=[(values[0], values[2]) for values in curve.values()])
         axes[0, 0].legend(ncols=5, bbox_to_anchor=(0.5, 1.08), **_ABOVE)
-    axes[0, 0].set(xlabel="depth", ylabel="norm / median of the others", title=f"rescaling on, width {width}")
+    axes[0, 0].set(xlabel="depth (layers)", ylabel="norm / median of the others", title=f"rescaling on, width {width}")
     return figure
 
 
@@ -435,9 +470,11 @@ def dose_figure(rows: Sequence[Row]) -> Figure:
         panel.errorbar(
             at, middle, np.abs(ends - middle), label=f"n = {n}, width {width}", capsize=2, elinewidth=1, **style
         )
-        panel.axhline(1 / n, color=style["color"], linestyle=":", linewidth=1)
+    for n, side in zip(sorted({n for n, _ in places}), ("bottom", "top"), strict=False):
+        panel.axhline(1 / n, color="#555555", linestyle=":", linewidth=1)
+        panel.annotate(f"1/{n}", (1, 1 / n), (3, 0), va=side, annotation_clip=False, **_AT_RIGHT | {"ha": "left"})
     panel.set(xscale="log", xlabel="length of one sample (the others: 1)", ylabel="share in which it is the outlier")
     panel.set(ylim=(-0.03, 1.03))
     _ticks(panel, factors)
-    panel.legend(fontsize=8)
+    panel.legend(loc="upper left", fontsize=9)
     return figure

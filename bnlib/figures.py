@@ -3,6 +3,8 @@
 import base64
 import html
 import io
+import math
+import re
 import sys
 from collections.abc import Iterable, Sequence
 
@@ -13,7 +15,8 @@ matplotlib.use("Agg")  # figures are shown by `show`, in a notebook only; a plai
 import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.colors import to_rgb
+from matplotlib.axis import Axis
+from matplotlib.colors import LogNorm, to_rgb
 from matplotlib.figure import Figure
 
 Values = Sequence | np.ndarray
@@ -114,6 +117,48 @@ def label_line_end(axes: Axes, x: Values, y: Values, text: str, index: int) -> N
     )
 
 
+def marked_points(count: int, index: int, *, logarithmic: bool = False) -> list[int]:
+    """Which points of the index-th curve carry its marker: about eight, at other places than those of its neighbors.
+
+    Args:
+        count: points of the curve, at least 1.
+        index: of the curve.
+        logarithmic: whether the abscissa 1, 2, ..., count is drawn logarithmically.
+
+    Returns:
+        Ascending indices of points.
+
+    Example:
+        >>> marked_points(5, 1), marked_points(32, 1), marked_points(100, 0, logarithmic=True)
+        ([0, 1, 2, 3, 4], [1, 5, 9, 13, 17, 21, 25, 29], [0, 1, 3, 6, 14, 29, 59])
+    """
+    step = max(1, count // 8)
+    if logarithmic and step > 1:
+        shift = 2.0 ** (index % 4 / 4)
+        return sorted({round(shift * 2**k * count / 107) - 1 for k in range(16)} & set(range(count)))
+    return list(range(index % step, count, step))
+
+
+def plain_ticks(axis: Axis) -> None:
+    """Write plain numbers (0.2, 0.5, 1, ...) at a logarithmic axis between its present limits, in place of powers.
+
+    Example:
+        >>> figure, axes = new_figure()
+        >>> axes[0, 0].set(yscale="log", ylim=(0.3, 30)) and plain_ticks(axes[0, 0].yaxis)
+        >>> [label.get_text() for label in axes[0, 0].get_yticklabels()]
+        ['0.5', '1', '2', '5', '10', '20']
+        >>> close(figure)
+    """
+    low, high = sorted(axis.get_view_interval())
+    decades = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
+    for steps in ((1, 2, 5), (1, 3), (1,)):
+        ticks = [tick for k in decades for s in steps if low <= (tick := float(f"{s}e{k}")) <= high]
+        if len(ticks) <= 7:
+            break
+    axis.set_ticks(ticks, [f"{tick:g}" for tick in ticks])
+    axis.set_ticks([], minor=True)
+
+
 def curves(
     axes: Axes,
     x: Values,
@@ -121,6 +166,7 @@ def curves(
     *,
     bands: Iterable[tuple[Values, Values]] | None = None,
     direct_labels: bool = False,
+    logarithmic: bool = False,
 ) -> None:
     """Draw named curves over one abscissa, with bands of uncertainty where given.
 
@@ -130,10 +176,12 @@ def curves(
         families: (name, ordinates) of each curve.
         bands: (lower, upper) of each curve, in the same order.
         direct_labels: names at the curves' ends in place of a legend.
+        logarithmic: markers at places that are even on a logarithmic abscissa.
     """
     bands = list(bands) if bands is not None else None
     for index, (name, y) in enumerate(families):
-        axes.plot(x, y, label=name, markevery=max(1, len(x) // 8), **line_style(index))
+        marked = marked_points(len(x), index, logarithmic=logarithmic)
+        axes.plot(x, y, label=name, markevery=marked, **line_style(index))
         if bands is not None:
             axes.fill_between(x, *bands[index], color=COLORS[index % len(COLORS)], alpha=0.18, linewidth=0)
         if direct_labels:
@@ -151,10 +199,11 @@ def heat_map(
     row_label: str,
     column_label: str,
     value_label: str,
-    limits: tuple[int | float, int | float] | None = None,
+    limits: tuple[int | float | None, int | float | None] | None = None,
     format: str = ".0f",
+    logarithmic: bool = False,
 ) -> None:
-    """Draw a table as colours with its numbers written in; nan cells stay blank.
+    """Draw a table as colours with its numbers written in, dark or white by the cell's luminance; nan stays blank.
 
     Args:
         axes: where to draw.
@@ -164,21 +213,23 @@ def heat_map(
         row_label: what the rows are.
         column_label: what the columns are.
         value_label: what the numbers are, with their unit.
-        limits: least and greatest value of the colour scale.
+        limits: least and greatest value of the colour scale; None takes it from the table.
         format: how a number is written in its cell.
+        logarithmic: whether the colour scale is (the values are then positive).
     """
     import seaborn as sns  # here only: it takes a second to import, and most chapters draw no heat map
 
     low, high = limits if limits is not None else (None, None)
+    values = np.asarray(table, dtype=float)
+    scale = {"norm": LogNorm(low, high)} if logarithmic else {"vmin": low, "vmax": high}
     sns.heatmap(
-        np.asarray(table, dtype=float),
+        values,
         ax=axes,
         annot=True,
         fmt=format,
         annot_kws={"fontsize": 9},
         cmap="cividis",
-        vmin=low,
-        vmax=high,
+        **scale,
         xticklabels=list(columns),
         yticklabels=list(rows),
         cbar_kws={"label": value_label},
@@ -188,6 +239,26 @@ def heat_map(
     axes.set_ylabel(row_label)
     axes.tick_params(axis="y", rotation=0)
     axes.grid(False)  # its lines would run through the numbers
+    mesh = axes.collections[0]
+    for text, value in zip(axes.texts, values[np.isfinite(values)], strict=True):
+        text.set_color(text_color(mesh.cmap(mesh.norm(value))))
+    if logarithmic:
+        plain_ticks(mesh.colorbar.ax.yaxis)
+
+
+def text_color(ground: Sequence[float]) -> str:
+    """Black or white, whichever stands out more against a ground (relative luminance of the WCAG).
+
+    Args:
+        ground: red, green and blue from 0 to 1; a fourth number is left aside.
+
+    Example:
+        >>> text_color((1.0, 0.9, 0.2)), text_color((0.0, 0.13, 0.3))
+        ('black', 'white')
+    """
+    linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in ground[:3]]
+    luminance = 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+    return "black" if luminance > 0.179 else "white"  # where both contrasts are the same
 
 
 def star_and_circles(axes: Axes, points: np.ndarray, index: int) -> None:
@@ -208,6 +279,53 @@ def star_and_circles(axes: Axes, points: np.ndarray, index: int) -> None:
     others = np.delete(points, index, axis=0)
     axes.scatter(others[:, 0], others[:, 1], s=22, facecolor="none", edgecolor=COLORS[0], linewidth=1.1)
     axes.scatter(*points[index], s=90, marker="*", color=COLORS[3], edgecolor="black", linewidth=0.6, zorder=3)
+
+
+def number_points(axes: Axes, points: np.ndarray, numbers: Sequence[int] | None = None) -> None:
+    """Write numbers beside points so that they cover neither each other nor a point, on thin leaders where far.
+
+    Call it when the axes' limits are set and the figure's other parts are there.
+
+    Args:
+        axes: the panel.
+        points: coordinates, shape (n, 2).
+        numbers: rows of points to be numbered, counted from 0 and written from 1; all by default.
+
+    Example:
+        >>> figure, axes = new_figure()
+        >>> number_points(axes[0, 0], np.array([[0.5, 0.5], [0.5, 0.501]]))
+        >>> [text.get_text() for text in axes[0, 0].texts]
+        ['1', '2']
+        >>> close(figure)
+    """
+    axes.figure.draw_without_rendering()  # the layout settles where a point lies on the page
+    at = axes.transData.transform(np.asarray(points, dtype=float)) * 72 / axes.figure.dpi
+    directions = np.exp(2j * np.pi * np.arange(1, 17) / 16)
+    taken: list[np.ndarray] = []
+    for row in range(len(at)) if numbers is None else numbers:
+        size = np.array([5.2 * len(str(row + 1)), 8.0])  # of the number, in points
+        places = [at[row] + r * np.array([z.real, z.imag]) for r in (8, 12, 17, 23, 30) for z in directions]
+        place = next(
+            (
+                p
+                for p in places
+                if (np.abs(at - p) > size / 2 + 2.5).any(axis=1).all()
+                and all((np.abs(other[:2] - p) > (size + other[2:]) / 2).any() for other in taken)
+            ),
+            places[0],
+        )
+        taken.append(np.concatenate([place, size]))
+        far = np.hypot(*(place - at[row])) > 9
+        axes.annotate(
+            str(row + 1),
+            points[row],
+            xytext=place - at[row],
+            textcoords="offset points",
+            ha="center",
+            va="center",
+            fontsize=8,
+            arrowprops={"arrowstyle": "-", "color": "#888888", "linewidth": 0.6, "shrinkA": 0} if far else None,
+        )
 
 
 def show(figure: Figure) -> None:
@@ -235,7 +353,7 @@ def close(figure: Figure) -> None:
 
 
 def table(rows: Iterable[Sequence[object]], *, header: Sequence[str], caption: str) -> None:
-    """Show a table as the output of a cell; numbers are rounded to four digits.
+    """Show a table as the output of a cell; numbers are rounded to four digits, columns of words stand left.
 
     Args:
         rows: the cells, row by row; None shows as a dash.
@@ -243,10 +361,15 @@ def table(rows: Iterable[Sequence[object]], *, header: Sequence[str], caption: s
         caption: what the table holds.
     """
     rows = [[_cell(entry) for entry in row] for row in rows]
-    head = "".join(f"<th>{html.escape(name)}</th>" for name in header)
-    body = "".join("<tr>" + "".join(f"<td>{entry}</td>" for entry in row) + "</tr>" for row in rows)
+    sides = [' class="text"' if _holds_words([row[k] for row in rows]) else "" for k in range(len(header))]
+    head = "".join(f"<th{side}>{_powers(html.escape(name))}</th>" for name, side in zip(header, sides, strict=True))
+    body = "".join(
+        "<tr>" + "".join(f"<td{side}>{entry}</td>" for entry, side in zip(row, sides, strict=True)) + "</tr>"
+        for row in rows
+    )
     text = (
-        f"<table><caption>{html.escape(caption)}</caption><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+        f"<table><caption>{_powers(html.escape(caption))}</caption>"
+        f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
     )
     _display({"text/html": f'<div class="numbers">{text}</div>', "text/plain": caption})
 
@@ -258,5 +381,60 @@ def _cell(entry: object) -> str:
         case bool():
             return "yes" if entry else "no"
         case float() | np.floating():
-            return f"{entry:.4g}"
-    return html.escape(str(entry))
+            return scientific(float(entry)) if not 1e4 <= abs(entry) < 1e7 else f"{float(f'{entry:.4g}'):.0f}"
+    return _powers(html.escape(str(entry)))
+
+
+def or_zero(value: float | int | None, rounding: float | int = 1e-12) -> float | int | str | None:
+    """A number for a table, or the words "0 (to rounding)" where rounding is all that is left of it.
+
+    Args:
+        value: the number, or None.
+        rounding: what rounding can leave of an exact zero, same unit.
+
+    Example:
+        >>> or_zero(0.5), or_zero(2e-14), or_zero(0.0), or_zero(None)
+        (0.5, '0 (to rounding)', 0.0, None)
+    """
+    return "0 (to rounding)" if value and abs(value) < rounding else value
+
+
+def scientific(value: float | int, format: str = ".4g") -> str:
+    """A number as text, its power of ten written as such.
+
+    Args:
+        value: the number.
+        format: of the number, as in a format string.
+
+    Example:
+        >>> scientific(0.25), scientific(1e-5), scientific(2.34e-14, ".1e"), scientific(0, ".1e"), scientific(-1.5)
+        ('0.25', '10⁻⁵', '2.3·10⁻¹⁴', '0', '-1.5')
+    """
+    return _powers(f"{value:{format}}")
+
+
+_POWER = re.compile(r"(?<![\w.])(\d+(?:\.\d+)?)e([+-]\d+)(?![\w.]*\w)")
+_RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+
+
+def _powers(text: str) -> str:
+    """Write 1.2e-05 as 1.2·10⁻⁵, wherever it stands in a text."""
+
+    def written(found: re.Match) -> str:
+        factor, power = found[1], str(int(found[2])).translate(_RAISED)
+        if float(factor) == 0:
+            return "0"
+        factor = factor if power != "⁰" else f"{float(factor):g}"
+        return factor if power == "⁰" else f"10{power}" if float(factor) == 1 else f"{factor}·10{power}"
+
+    return _POWER.sub(written, text)
+
+
+_NUMBERS_ALONE = re.compile(r"(?:\b(?:to|of|inf|nan)\b|[\d\s.,;:+±·×*/%°∞<>()\[\]|=−–⁻⁰¹²³⁴⁵⁶⁷⁸⁹-])*")
+
+
+def _holds_words(cells: Sequence[str]) -> bool:
+    """Whether most cells of a column, dashes aside, are more than numbers."""
+    written = [html.unescape(cell) for cell in cells if cell not in ("–", "")]
+    words = [cell for cell in written if not _NUMBERS_ALONE.fullmatch(cell)]
+    return 2 * len(words) > len(written)

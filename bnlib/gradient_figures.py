@@ -258,6 +258,107 @@ def cures(axes: Sequence[Axes], epsilon: Sequence[Mapping[str, Any]], other: Seq
         for row in rows:
             seen = [value for value in row["accuracies"] if value is not None]
             axes[1].plot([row["growth"]] * len(seen), seen, ".", color=COLORS[index], markersize=4)
+            word, _, number = row["activation"].partition(" ")
+            text = number or ("0" if word == "relu" else "1")  # gain of tanh, slope of the leaky ReLU
+            axes[1].annotate(
+                text,
+                (row["growth"], row["accuracy"]),
+                xytext=(7, (-12, 5)[index % 2]),
+                textcoords="offset points",
+                color=ink(index),
+                fontsize=9,
+            )
     axes[1].set_xlabel("predicted growth of squared gradient per layer")
     axes[1].set_ylabel("accuracy")
     axes[1].legend()
+
+
+def jacobian_spectra(axes: Axes, rows: Sequence[Mapping[str, Any]]) -> None:
+    """Draw what products of layer Jacobians do: root mean square, largest and median singular value over depth.
+
+    Args:
+        axes: the panel.
+        rows: of `jacobian_products.spectrum_rows`, of one activation.
+    """
+    depths = [row["depth"] for row in rows]
+    families = [
+        ("largest", [row["largest"] for row in rows]),
+        ("root mean square", [math.sqrt(row["mean_square"]) for row in rows]),
+        ("median (of the nonzero)", [row["median"] for row in rows]),
+    ]
+    curves(axes, depths, families)
+    axes.axhline(1, color="black", linewidth=0.8, linestyle=":")
+    axes.set_xscale("log", base=2)
+    axes.set_yscale("log")
+    axes.set_xticks(depths, [str(depth) for depth in depths])
+    axes.set_xlabel("layers multiplied")
+    axes.set_ylabel("singular value")
+    axes.set_title(rows[0]["activation"])
+
+
+def arithmetic_paths(axes: Axes, rows: Sequence[Mapping[str, Any]]) -> None:
+    """Draw squared gradients of one network from the top layer down, in several arithmetics, without the lowest layer.
+
+    Args:
+        axes: the panel.
+        rows: of `power_networks.arithmetic_rows`, of one width.
+    """
+    for index, row in enumerate(rows):
+        # The lowest layer sees the input, whose scale is another.
+        shown = [one for one in row["path"][:-1] if one is not None]
+        axes.plot(range(len(shown)), shown, **line_style(index), label=row["arithmetic"])
+    axes.axhline(0, color="black", linewidth=0.8, linestyle=":")
+    axes.set_xlabel("layers below the top")
+    axes.set_ylabel(r"$\log_{10}$ squared gradient")
+    axes.legend(loc="lower left")
+
+
+def backward_eigenvalues(axes: Axes, sizes: Sequence[int], values: Mapping[str, Sequence[float]]) -> None:
+    """Draw the three eigenvalues of the backward map over the batch size.
+
+    Args:
+        axes: the panel.
+        sizes: batch sizes.
+        values: name of a space to its eigenvalues.
+    """
+    curves(axes, list(sizes), list(values.items()), direct_labels=False)
+    axes.axhline(1, color="black", linewidth=0.8, linestyle=":")
+    axes.set_xscale("log", base=2)
+    axes.set_xlabel("batch size $n$")
+    axes.set_ylabel("eigenvalue")
+    axes.legend()
+
+
+def signed(z: float | None) -> str | None:
+    """A z-score for a table: sign and two decimals, zero without a sign; None stays None.
+
+    Args:
+        z: the score.
+
+    Example:
+        >>> signed(-1.239), signed(-0.001), signed(None)
+        ('−1.24', '0.00', None)
+    """
+    if z is None:
+        return None
+    text = f"{z:+.2f}"
+    return "0.00" if text.strip("+-") == "0.00" else text.replace("-", "−")
+
+
+def with_error(value: float | None, error: float | None) -> str | None:
+    """A measured number for a table, with as many decimals as two digits of its standard error need.
+
+    Args:
+        value: the number; None stays None.
+        error: its standard error, positive; None for a number without one.
+
+    Example:
+        >>> with_error(1.58432, 0.00309), with_error(12.3, 4.56), with_error(None, None)
+        ('1.5843 ± 0.0031', '12.3 ± 4.6', None)
+    """
+    if value is None:
+        return None
+    if not error:
+        return f"{value:.4g}"
+    digits = max(0, 1 - math.floor(math.log10(error)))
+    return f"{value:.{digits}f} ± {error:.{digits}f}".replace("-", "−")

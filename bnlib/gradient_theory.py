@@ -20,7 +20,7 @@ import numpy as np
 from jaxtyping import Float
 from scipy.optimize import brentq
 
-from bnlib.activations import Activation, activation, leaky_relu
+from bnlib.activations import Activation, activation, leaky_relu, power_relu
 from bnlib.checks import checked_integer_batch
 from bnlib.mean_field import GRADIENT_MINIMUM, symmetric_fixed_point
 from bnlib.sphere import one_entry, two_entries
@@ -76,7 +76,8 @@ def parsed_activation(name: str) -> Activation:
     """An activation by a name that may carry one number: "relu", "leaky 0.5", "tanh 0.1" (a gain), "abs".
 
     Args:
-        name: of `bnlib.activations.activation`, or "leaky" and a slope, or a known name and a positive gain.
+        name: of `bnlib.activations.activation`, or "leaky" and a slope, or "power" and a degree, or a known name and a
+            positive gain.
 
     Raises:
         ValueError: an unknown name, or a number that is none.
@@ -92,6 +93,8 @@ def parsed_activation(name: str) -> Activation:
         value = float(rest)
     except ValueError:
         raise ValueError(f"name must end in a number after {word!r}, got {name!r}.") from None
+    if word == "power":
+        return power_relu(value)
     return leaky_relu(value) if word == "leaky" else scaled(activation(word), value)
 
 

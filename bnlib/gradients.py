@@ -61,7 +61,8 @@ def torch_activation(name: str) -> Callable[[Tensor], Tensor]:
     """The torch counterpart of `bnlib.gradient_theory.parsed_activation`.
 
     Args:
-        name: identity, relu, abs, tanh, sigmoid, gelu, silu or sin; "leaky" and a slope; or a name and a gain.
+        name: identity, relu, abs, tanh, sigmoid, gelu, silu or sin; "leaky" and a slope; "power" and a degree of
+            max(x, 0)^degree; or a name and a gain.
 
     Raises:
         ValueError: an unknown name, or a number that is none.
@@ -71,14 +72,16 @@ def torch_activation(name: str) -> Callable[[Tensor], Tensor]:
         [-1.0, 3.0]
     """
     word, _, rest = name.partition(" ")
-    if word not in _NAMED and word != "leaky":
+    if word not in _NAMED and word not in ("leaky", "power"):
         raise ValueError(f"name must be one of {', '.join(_NAMED)} or leaky and a slope, got {name!r}.")
     try:
-        value = float(rest) if rest or word == "leaky" else 1.0
+        value = float(rest) if rest or word in ("leaky", "power") else 1.0
     except ValueError:
         raise ValueError(f"name must end in a number after {word!r}, got {name!r}.") from None
     if word == "leaky":
         return lambda x: torch.where(x > 0, x, value * x)
+    if word == "power":
+        return lambda x: torch.relu(x) ** value
     phi = _NAMED[word]
     return phi if not rest else lambda x: phi(value * x)
 

@@ -16,10 +16,10 @@ from jaxtyping import Float
 from scipy.special import gamma, gammaln
 
 from bnlib.homogeneous import Homogeneous, kernel_cosine
+from bnlib.v_transform import centered_eigensystem
 
 _STEP = 0.25  # in log s
 _NOTHING = 40.0  # the logarithm of what is left out at either end
-_RANK = 1e-13
 
 
 def power_mean_square(alpha: float | int) -> float:
@@ -104,36 +104,23 @@ def homogeneous_transform(covariance: Float[np.ndarray, "n n"], phi: Homogeneous
         >>> round(float(v[0, 1]) / homogeneous_fixed_point(phi, 8).off_diagonal, 12)
         1.0
     """
-    s = np.asarray(covariance, dtype=np.float64)
-    if s.ndim != 2 or s.shape[0] != s.shape[1] or s.shape[0] < 3:
-        raise ValueError(f"covariance must be a square matrix of at least 3 samples, got shape {s.shape}.")
-    if not np.isfinite(s).all():
-        raise ValueError("covariance must be finite, got NaN or infinity.")
-    if np.abs(s - s.T).max() > 1e-9 * np.abs(s).max():
-        raise ValueError("covariance must be symmetric, got a matrix that differs from its transpose.")
-    n = len(s)
-    k = s - s.mean(axis=0)
-    k -= k.mean(axis=1, keepdims=True)
-    values, vectors = np.linalg.eigh((k + k.T) / 2)
-    top = values[-1]
-    if values[0] < -1e-9 * max(top, 1e-300):
-        raise ValueError(
-            f"covariance must be positive semi-definite, got the eigenvalue {values[0]:.3g} when centered."
-        )
-    counted = values > _RANK * top
-    if top <= _RANK * np.abs(s).max() or counted.sum() < 2:
-        raise ValueError("covariance must have rank at least 2 after centering, got a lower one.")
-    values, vectors = values[counted] / top, vectors[:, counted]
+    values, vectors = centered_eigensystem(covariance, rank=2)
+    n = len(vectors)
     # Directions of eigenvalue zero count in n but not in the determinant.
     nodes, weights = log_laplace_rule(values, np.ones(len(values)), phi.alpha)
     weights = weights * (n / (1 + len(values))) ** phi.alpha
-    total = np.zeros((n, n))
+    # Above the diagonal only: the series in the cosine costs most of the time.
+    rows, columns = np.triu_indices(n)
+    total = np.zeros(len(rows))
     scaled = nodes[:, None] * values
     for weight, shrunk in zip(weights, scaled / (1 + 2 * scaled), strict=True):
         inner = (vectors * shrunk) @ vectors.T
         root = np.sqrt(np.maximum(np.diagonal(inner), 0.0))
-        size = root[:, None] * root
-        cosine = np.clip(np.divide(inner, size, out=np.zeros_like(inner), where=size > 0), -1.0, 1.0)
-        np.fill_diagonal(cosine, 1.0)
+        size = root[rows] * root[columns]
+        between = inner[rows, columns]
+        cosine = np.clip(np.divide(between, size, out=np.zeros_like(between), where=size > 0), -1.0, 1.0)
+        cosine[rows == columns] = 1.0
         total += weight * size**phi.alpha * kernel_cosine(cosine, phi)
-    return power_mean_square(phi.alpha) * total
+    result = np.empty((n, n))
+    result[rows, columns] = result[columns, rows] = power_mean_square(phi.alpha) * total
+    return result

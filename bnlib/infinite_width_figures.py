@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from matplotlib.axes import Axes
 
-from bnlib.figures import COLORS, ink, line_style
+from bnlib.figures import COLORS, ink, line_style, marked_points
 from bnlib.many_outliers import many_outlier_saddle_node, many_outlier_states
 from bnlib.outlier_asymptotics import EXPANSIONS, expansion_value
 from bnlib.outlier_class import class_geometry, next_state
@@ -123,7 +123,7 @@ def drift_curves(axes: Axes, sizes: Sequence[float | int]) -> None:
     axes.set_xticks([1, 2, 3, 5, 8], ["1", "2", "3", "5", "8"])
     axes.minorticks_off()
     axes.set_xlabel("norm ratio before the layer")
-    axes.set_ylabel("change of the norm ratio, %")
+    axes.set_ylabel("change of the norm ratio (%)")
     axes.legend()
 
 
@@ -145,14 +145,13 @@ def multiplier_curves(axes: Axes, table: Sequence[Mapping[str, Any]]) -> None:
             ("separatrix", "separatrix, above 1"),
         )
     ):
-        axes.plot(
-            n, [abs(1.0 - row[key]) for row in table], label=name, markevery=max(1, len(n) // 9), **line_style(index)
-        )
+        marked = marked_points(len(n), index)
+        axes.plot(n, [abs(1.0 - row[key]) for row in table], label=name, markevery=marked, **line_style(index))
     axes.set_xscale("log")
     axes.set_yscale("log")
     axes.set_xlabel("batch size n")
     axes.set_ylabel("distance of the multiplier from 1")
-    axes.legend(fontsize=8)
+    axes.legend(fontsize=9)
 
 
 def many_outlier_branches(axes: Axes, outliers: Sequence[int], largest: float | int, points: int = 40) -> None:
@@ -224,12 +223,12 @@ def large_batches(axes: Sequence[Axes] | np.ndarray, largest: float | int, point
             math.pi - 2,
         ),
     )
-    labels = ("n × cluster angle, rad", "n × (separatrix ratio − 1)")
+    labels = ("n × cluster angle\n(radians)", "n × (norm ratio of\nthe separatrix − 1)")
     limits = ("limit 3π", "limit π − 2")
     for panel, (exact, series, limit), label, name in zip(axes, panels, labels, limits, strict=True):
         panel.axhline(limit, color="black", linewidth=1.0, linestyle=":")
         panel.plot(sizes, exact, label="fixed point", **(line_style(0) | {"marker": None}))
-        panel.plot(sizes, series, label="three terms in 1/n", **(line_style(1) | {"marker": None}))
+        panel.plot(sizes, series, label="expansion, three terms in 1/n", **(line_style(1) | {"marker": None}))
         panel.annotate(name, (sizes[0], limit), xytext=(2, 4), textcoords="offset points", fontsize=9)
         panel.set_xscale("log")
         panel.set_xlabel("batch size n")
@@ -282,7 +281,7 @@ def drift_at_infinity(axes: Axes, sizes: Sequence[float | int]) -> None:
         change = np.sqrt(g.outlier_square / g.cluster_square) - (1 + x[1:] / n)
         axes.plot(x[1:], n * n * change, label=f"n = {n:g}", **(line_style(index) | {"marker": None}))
     axes.set_xlabel("n × (norm ratio − 1)")
-    axes.set_ylabel("n² × change of the norm ratio a layer")
+    axes.set_ylabel("n² × change of the\nnorm ratio per layer")
     axes.legend()
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from matplotlib.axes import Axes
 
-from bnlib.figures import COLORS, curves, line_style
+from bnlib.figures import COLORS, curves, line_style, marked_points
 
 Values = Sequence | np.ndarray
 
@@ -31,8 +31,8 @@ def draw_geometry(axes: Axes, plane: np.ndarray) -> None:
         plane: the batch, shape (n, 2), the odd sample first.
     """
     mean = plane.mean(axis=0)
-    for row, color in ((0, COLORS[1]), (1, COLORS[0])):
-        axes.plot(*plane[row], "o", color=color, markersize=9)
+    for row, color, marker, size in ((0, COLORS[3], "*", 14), (1, COLORS[0], "o", 9)):
+        axes.plot(*plane[row], marker, color=color, markersize=size)
         axes.annotate("", xy=plane[row], xytext=mean, arrowprops={"arrowstyle": "->", "color": color, "linewidth": 2})
     axes.plot(*mean, "x", color="black", markersize=9)
     axes.annotate("odd sample $x_1$", plane[0], xytext=(8, -15), textcoords="offset points", ha="right")
@@ -53,7 +53,7 @@ def draw_activities(axes: Axes, families: Sequence[tuple[str, str, int, Values, 
         families: (name, marker, index of the color, activities for the odd sample, for a cluster sample).
     """
     for name, marker, index, odd, other in families:
-        axes.plot(odd, other, marker, color=COLORS[index], markersize=3.5, linestyle="none", label=name)
+        axes.plot(odd, other, marker, color=COLORS[index], markersize=3.5, linestyle="none", label=name, clip_on=False)
     axes.set_xlabel("activity for the odd sample")
     axes.set_ylabel("activity for a cluster sample")
     axes.legend()
@@ -75,7 +75,8 @@ def draw_first_moments(
         exact: 1 - kappa_d at these widths.
         sampled: width to the mean deficit and its standard error; drawn with five of them.
     """
-    curves(axes, widths, [(r"exact, $1-\kappa_d$", exact), ("$5/(8d)$", [5 / (8 * d) for d in widths])])
+    axes.plot(widths, exact, color=COLORS[0], linewidth=2.5, label=r"exact, $1-\kappa_d$")
+    axes.plot(widths, [5 / (8 * d) for d in widths], "--", color=COLORS[1], label="$5/(8d)$")
     draw_points(
         axes,
         list(sampled),
@@ -156,18 +157,20 @@ def draw_ratio_laws(
     axes.legend()
 
 
-def draw_scale_walks(axes: Axes, walks: Mapping[int, tuple[float, np.ndarray]]) -> None:
+def draw_scale_walks(axes: Axes, walks: Mapping[int, tuple[float, np.ndarray]], *, first: int = 0) -> None:
     """The log of the scale along the depth: deciles of simulated networks and the exact drift.
 
     Args:
         axes: where to draw.
         walks: width to (exact mean step of log R, first, fifth and ninth decile of log R, shape (3, depth + 1)).
+        first: index of the first width's color, so that a width keeps its color beside another panel.
     """
     axes.axhline(0.0, color="black", linewidth=1.0)
-    for index, (width, (drift, deciles)) in enumerate(walks.items()):
+    for index, (width, (drift, deciles)) in enumerate(walks.items(), first):
         style = line_style(index)
         depths = np.arange(deciles.shape[1])
-        axes.plot(depths, drift * depths, label=f"width {width}", markevery=max(1, len(depths) // 8), **style)
+        marked = marked_points(len(depths), index)
+        axes.plot(depths, drift * depths, label=f"width {width}", markevery=marked, **style)
         axes.fill_between(depths, deciles[0], deciles[2], color=style["color"], alpha=0.2, linewidth=0)
     axes.set_xlabel("depth (layers)")
     axes.set_ylabel(r"log of the scale, $\log(R_\ell/R_0)$")
@@ -189,7 +192,11 @@ def draw_density_ratios(axes: Axes, angles: np.ndarray, ratios: Mapping[int, np.
 
 
 def draw_growth_rates(
-    axes: Axes, widths: Values, rates: Mapping[int, Values], sampled: Sequence[tuple[int, float, float]]
+    axes: Axes,
+    widths: Values,
+    rates: Mapping[int, Values],
+    sampled: Sequence[tuple[int, float, float]],
+    label: str = "simulated",
 ) -> None:
     """Growth rate of small differences over its infinite-width value, against the width.
 
@@ -198,10 +205,12 @@ def draw_growth_rates(
         widths: widths of the exact curves.
         rates: batch size to rate over log alpha at these widths.
         sampled: (width, measured rate over log alpha, half length of its error bar) of each simulated point.
+        label: name of the simulated points in the legend.
     """
-    curves(axes, widths, [(f"n = {n}", values) for n, values in rates.items()])
+    for index, (n, values) in enumerate(rates.items(), 4):  # other colors than those of the panel above
+        axes.plot(widths, values, label=f"n = {n}", markevery=marked_points(len(widths), index), **line_style(index))
     if sampled:
-        draw_points(axes, *zip(*sampled, strict=True), "simulated")
+        draw_points(axes, *zip(*sampled, strict=True), label)
     axes.axhline(0.0, color="black", linewidth=1.0)
     axes.set_xscale("log")
     axes.set_xticks([2, 4, 16, 64, 256], ["2", "4", "16", "64", "256"])
@@ -221,7 +230,7 @@ def draw_escape(axes: Axes, escape: Mapping[int, Mapping[str, np.ndarray]]) -> N
     for index, (n, entry) in enumerate(escape.items()):
         style = line_style(index)
         depths = np.arange(len(entry["theory"]))
-        axes.plot(depths, entry["theory"], label=f"n = {n}", markevery=max(1, len(depths) // 8), **style)
+        axes.plot(depths, entry["theory"], label=f"n = {n}", markevery=marked_points(len(depths), 0), **style)
         axes.fill_between(
             depths[1:], entry["quantiles"][0], entry["quantiles"][2], color=style["color"], alpha=0.3, linewidth=0
         )

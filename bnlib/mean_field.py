@@ -19,6 +19,7 @@ this module does not import torch. No epsilon, no learned scale or shift.
 import math
 from dataclasses import dataclass
 
+import numpy as np
 from scipy.special import gammaln
 
 from bnlib.activations import Activation
@@ -75,7 +76,8 @@ def symmetric_fixed_point(phi: Activation, n: int | float) -> SymmetricFixedPoin
         The fixed point.
 
     Raises:
-        ValueError: n is not a whole number of at least 2, or phi is constant on the normalized batch.
+        ValueError: n is not a whole number of at least 2, phi is not finite, or it is constant on the normalized
+            batch.
 
     Example:
         >>> from bnlib.activations import activation
@@ -86,9 +88,13 @@ def symmetric_fixed_point(phi: Activation, n: int | float) -> SymmetricFixedPoin
     n = checked_integer_batch(n, 2)
     x, w = one_entry(n)
     pair = two_entries(n)
-    diagonal = float(w @ phi(x) ** 2)
+    values = phi(x)
+    if not np.isfinite(values).all():
+        worst = values[~np.isfinite(values)][0]
+        raise ValueError(f"phi must be finite over a normalized batch of {n}, but {phi.name} takes the value {worst}.")
+    diagonal = float(w @ values**2)
     off_diagonal = pair.mean(phi(pair.first) * phi(pair.second))
-    if not math.isfinite(diagonal) or diagonal - off_diagonal <= 1e-14 * diagonal:
+    if diagonal - off_diagonal <= 1e-14 * diagonal:
         raise ValueError(f"phi must vary over a normalized batch of {n}, but {phi.name} gives {diagonal} everywhere.")
     return SymmetricFixedPoint(n, diagonal, off_diagonal, off_diagonal / diagonal, diagonal - off_diagonal)
 
@@ -115,6 +121,11 @@ def forward_multipliers(phi: Activation, n: int | float) -> ForwardMultipliers:
         >>> round(multipliers.covariances, 4), round(multipliers.norms, 4)
         (0.5386, 0.7436)
     """
+    if n in (2, 3):
+        raise ValueError(
+            f"n must be a whole batch size of at least {LINEARIZATION_MINIMUM}, since smaller batches have no "
+            f"covariances between samples to perturb, got {n}."
+        )
     n = checked_integer_batch(n, LINEARIZATION_MINIMUM)
     mu = symmetric_fixed_point(phi, n).centered
     x, w = one_entry(n)
@@ -145,18 +156,27 @@ def gradient_growth(phi: Activation, n: int | float) -> float:
         The growth factor, at least (n-2)/(n-3), which the identity attains.
 
     Raises:
-        ValueError: n is not a whole number of at least 4, or phi is constant on the normalized batch.
+        ValueError: n is not a whole number of at least 4, phi is constant on the normalized batch, or its derivative
+            has no finite mean square (degrees up to 1/2).
 
     Example:
         >>> from bnlib.activations import activation
         >>> round(gradient_growth(activation("relu"), 8), 5), round(gradient_growth(activation("identity"), 8), 5)
         (1.78819, 1.2)
     """
+    if n in (2, 3):
+        raise ValueError(
+            f"n must be a whole batch size of at least {GRADIENT_MINIMUM}, since at 3 the mean does not exist and at 2 "
+            f"every gradient is zero, got {n}."
+        )
     n = checked_integer_batch(n, GRADIENT_MINIMUM)
     mu = symmetric_fixed_point(phi, n).centered
     x, w = one_entry(n)
     pair = two_entries(n)
     slope = phi.derivative(x)
+    # Quadrature would return some finite number for a slope like |x|^(alpha - 1) without a mean square.
+    if not np.isfinite(slope).all() or (phi.degree is not None and phi.degree <= 0.5):
+        raise ValueError(f"phi must have a derivative with a finite mean square, which {phi.name} has not.")
     slopes = phi.derivative(pair.first) * phi.derivative(pair.second)
     trace = (n - 1) ** 2 / n * float(w @ slope**2) + (n - 1) / n * pair.mean(slopes)
     radial = (n - 1) / n * (float(w @ (slope * x) ** 2) - pair.mean(slopes * pair.first * pair.second))

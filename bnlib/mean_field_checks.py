@@ -7,22 +7,24 @@ import math
 
 import numpy as np
 
-from bnlib.activations import power_relu
+from bnlib.activations import Activation, activation, power_relu
 from bnlib.checks import checked_integer_batch
 from bnlib.homogeneous import homogeneous, homogeneous_fixed_point, kernel_cosine, power_cosine, power_cosine_derivative
-from bnlib.homogeneous_layer import homogeneous_transform
+from bnlib.homogeneous_layer import homogeneous_transform, power_mean_square
 from bnlib.infinite_width import next_covariance
-from bnlib.mean_field import relu_forward_multipliers, relu_symmetric_fixed_point
+from bnlib.mean_field import cross_batch_constant, relu_forward_multipliers, relu_symmetric_fixed_point
 from bnlib.mean_field_survey import network_covariances
 from bnlib.outlier_fixed_points import outlier_state
+from bnlib.plain_layers import pair_average
 from bnlib.two_block import block_covariance, group_average, log_drift, recentered_outlier_ratio
 from bnlib.v_transform import batch_norm_relu_transform
 
 
 def _relu_derivative(n: int, direction: np.ndarray, step: float = 1e-4) -> np.ndarray:
     """Derivative of the transform at mu G in a direction, by a central difference of fourth order."""
-    base = relu_symmetric_fixed_point(n).centered * (np.eye(n) - 1 / n)
-    scale = step * base[0, 0]
+    # The constant keeps the matrices positive semi-definite in directions that are not centered.
+    base = relu_symmetric_fixed_point(n).centered * np.eye(n) + 1
+    scale = step * (base[0, 0] - 1)
 
     def at(factor: float | int) -> np.ndarray:
         return batch_norm_relu_transform(base + factor * scale * direction)
@@ -163,21 +165,61 @@ def slope_identity_error() -> float:
 
 
 def diagonal_factor_error(generator: np.random.Generator) -> float:
-    """Largest relative error of phi(D y) = D^alpha phi(y), hence V(D S D) = D^alpha V(S) D^alpha, over draws.
+    """Largest relative error of V(D S D) = D^alpha V(S) D^alpha, entries of V by quadrature in the plane.
 
     Args:
-        generator: draws y and D.
+        generator: draws D and the cosines of S.
 
     Example:
-        >>> diagonal_factor_error(np.random.default_rng(0)) < 1e-12
+        >>> bool(diagonal_factor_error(np.random.default_rng(0)) < 1e-12)
         True
     """
     worst = 0.0
     for alpha, a, b in ((0.7, 1.0, 0.3), (2.0, 1.0, -1.0), (5.0, 1.0, 0.0)):
         phi = homogeneous(alpha, a, b).activation
-        y, d = generator.standard_normal(1000), np.exp(generator.standard_normal(1000))
-        left, right = phi(d * y), d**alpha * phi(y)
-        worst = max(worst, float(np.abs(left - right).max() / np.abs(right).max()))
+        for cosine in generator.uniform(-1, 1, 5):
+            first, second = np.exp(generator.standard_normal(2))
+            plain = pair_average(phi, 1.0, 1.0, cosine)
+            scaled = pair_average(phi, first**2, second**2, first * second * cosine)
+            size = pair_average(phi, 1.0, 1.0, 1.0)
+            worst = max(worst, abs(scaled / (first * second) ** alpha - plain) / size)
+    return worst
+
+
+def kernel_quadrature_error() -> float:
+    """Largest error of E[phi(x) phi(y)] = E[rho^2] J_phi(c) against quadrature in the plane.
+
+    Example:
+        >>> kernel_quadrature_error() < 1e-11
+        True
+    """
+    worst = 0.0
+    for alpha, a, b in ((0.3, 1.0, 0.0), (0.75, 1.0, 0.4), (1.0, 1.0, 0.1), (2.0, 1.0, -1.0), (3.5, 1.0, 0.5)):
+        phi = homogeneous(alpha, a, b)
+        for c in (-1.0, -0.8, -0.2, 0.0, 0.3, 0.95, 1.0):
+            exact = power_mean_square(alpha) * float(kernel_cosine(c, phi))
+            worst = max(worst, abs(pair_average(phi.activation, 1.0, 1.0, c) - exact) / power_mean_square(alpha))
+    return worst
+
+
+def derivative_identities_error() -> float:
+    """Largest error of E[phi'(x) phi'(y)] = E[rho^2] J_phi'(c), phi = a rho(x) - b rho(-x), rho(x) = max(x, 0)^alpha.
+
+    The left side by quadrature in the plane; the slope of J_phi from that of J_alpha.
+
+    Example:
+        >>> derivative_identities_error() < 1e-6
+        True
+    """
+    worst = 0.0
+    for alpha, a, b in ((0.8, 1.0, 0.3), (1.0, 1.0, 0.3), (1.7, 1.0, -0.5), (2.0, 1.0, 0.0), (4.0, 1.0, 1.0)):
+        phi = homogeneous(alpha, a, b).activation
+        slope = Activation("slope", phi.derivative, phi.derivative)
+        for c in (-0.9, -0.3, 0.0, 0.5, 1.0):
+            positive, negative = (float(power_cosine_derivative(x, alpha)) for x in (c, -c))
+            exact = power_mean_square(alpha) * ((a**2 + b**2) * positive + 2 * a * b * negative)
+            found = pair_average(slope, 1.0, 1.0, c)
+            worst = max(worst, abs(found - exact) / power_mean_square(alpha))
     return worst
 
 
@@ -264,7 +306,7 @@ def outlier_is_a_block_state(n: int) -> dict[str, float]:
 
 
 def cross_slope_error(n: int) -> float:
-    """Largest error of J_phi(0) = (a - b)^2 J_alpha(0), which makes the cross-batch constant depend on a - b alone.
+    """Largest error of E[phi(b_1)]^2 = (a - b)^2 E[rho(b_1)]^2, by integration over the sphere, not by the closed form.
 
     Args:
         n: batch size of the constant.
@@ -273,13 +315,164 @@ def cross_slope_error(n: int) -> float:
         >>> cross_slope_error(8) < 1e-12
         True
     """
-    from bnlib.homogeneous import homogeneous_cross_constant
-
     worst = 0.0
     for alpha in (0.7, 1.0, 2.0):
-        unit = homogeneous_cross_constant(homogeneous(alpha), n)
+        unit = cross_batch_constant(homogeneous(alpha).activation, n)
         for a, b in ((1.0, 0.5), (2.0, 1.5), (1.0, 1.0), (0.2, -0.9)):
-            phi = homogeneous(alpha, a, b)
-            worst = max(worst, abs(homogeneous_cross_constant(phi, n) - (a - b) ** 2 * unit))
-            worst = max(worst, abs(float(kernel_cosine(0.0, phi)) - (a - b) ** 2 * float(power_cosine(0.0, alpha))))
+            found = cross_batch_constant(homogeneous(alpha, a, b).activation, n)
+            worst = max(worst, abs(found - (a - b) ** 2 * unit))
     return worst
+
+
+def rank_one_eigenvalues(n: int, names: list[str]) -> list[dict[str, float | str]]:
+    """The eigenvalue of the centered covariance after a layer at the rank-one state with one distinguished sample.
+
+    There b = +-sqrt(n) q with equal probability, so that the distinguished sample sees +-sqrt(n-1) and each other one
+    -+1/sqrt(n-1). With the differences d+ = phi(sqrt(n-1)) - phi(-1/sqrt(n-1)) and d- = phi(-sqrt(n-1)) -
+    phi(1/sqrt(n-1)) the eigenvalue is (n-1)/(2n) (d+^2 + d-^2).
+
+    Args:
+        n: batch size, at least 5.
+        names: of activations, or "relu^" and a degree.
+
+    Returns:
+        Rows with activation, `value` (of the layer itself), `formula`, `printed` (1/n) and `error`, how far the layer
+        is from value * q q^T.
+
+    Example:
+        >>> row, = rank_one_eigenvalues(10, ["relu"])
+        >>> abs(row["value"] - row["formula"]) < 1e-14, round(row["formula"], 3)
+        (True, 4.1)
+    """
+    q = np.r_[1.0, np.full(n - 1, -1.0 / (n - 1))] * math.sqrt((n - 1) / n)
+    rows = []
+    for name in names:
+        phi = power_relu(float(name[5:])) if name.startswith("relu^") else activation(name)
+        values = phi(math.sqrt(n) * np.stack([q, -q]))
+        centered = values - values.mean(axis=1, keepdims=True)
+        layer = centered.T @ centered / 2
+        far, near = math.sqrt(n - 1), 1 / math.sqrt(n - 1)
+        differences = phi(np.array([far, -far])) - phi(np.array([-near, near]))
+        value = float(q @ layer @ q)
+        rows.append(
+            {
+                "activation": name,
+                "value": value,
+                "formula": (n - 1) / (2 * n) * float((differences**2).sum()),
+                "printed": 1 / n,
+                "error": float(np.abs(layer - value * np.outer(q, q)).max() / value),
+            }
+        )
+    return rows
+
+
+def block_spectrum_error(n: int, generator: np.random.Generator) -> float:
+    """Largest error of the eigenvectors and eigenvalues of G S G for a general BSB2 matrix S, over all block sizes.
+
+    S has a diagonal value and an off-diagonal value in either block and one value between. Zero-sum vectors of a block
+    have the eigenvalue "diagonal minus off-diagonal" of the block, q = (1/k, ..., -1/(n-k), ...) has q.S.q/q.q, and the
+    constant vector 0.
+
+    Args:
+        n: batch size, at least 5.
+        generator: draws the five values.
+
+    Example:
+        >>> block_spectrum_error(7, np.random.default_rng(0)) < 1e-12
+        True
+    """
+    worst, g = 0.0, np.eye(n) - 1 / n
+    for k in range(1, n):
+        own, off, other, beside, between = generator.standard_normal(5)
+        s = np.full((n, n), between)
+        s[:k, :k] = off + (own - off) * np.eye(k)
+        s[k:, k:] = beside + (other - beside) * np.eye(n - k)
+        q = np.r_[np.full(k, 1 / k), np.full(n - k, -1 / (n - k))]
+        m = g @ s @ g
+        along = float(q @ s @ q) / float(q @ q)
+        worst = max(worst, float(np.abs(m @ q - along * q).max()), float(np.abs(m.sum(axis=0)).max()))
+        wanted = np.sort(np.r_[np.full(k - 1, own - off), np.full(n - k - 1, other - beside), along, 0.0])
+        worst = max(worst, float(np.abs(np.linalg.eigvalsh(m) - wanted).max()))
+        for block, value in ((range(k), own - off), (range(k, n), other - beside)):
+            for index in list(block)[1:]:
+                vector = np.eye(n)[block[0]] - np.eye(n)[index]
+                worst = max(worst, float(np.abs(m @ vector - value * vector).max()))
+    return worst
+
+
+def linear_limit_error(n: int, ranks: list[int], layers: int, generator: np.random.Generator) -> float:
+    """Distance of a deep linear network's covariance from n/C times the projection on the range of G S G, S of rank C.
+
+    Args:
+        n: batch size.
+        ranks: C of the random inputs, each at least 2 and at most n - 1.
+        layers: number of layers.
+        generator: draws the inputs, whose eigenvalues differ, in a random eigenbasis.
+
+    Example:
+        >>> linear_limit_error(4, [2], 40, np.random.default_rng(0)) < 1e-9
+        True
+    """
+    worst = 0.0
+    for rank in ranks:
+        x = generator.standard_normal((n, rank)) * np.exp(generator.standard_normal(rank))
+        x = (x - x.mean(axis=0)) @ np.diag(np.exp(generator.standard_normal(rank)))
+        k = x @ x.T + 1.0
+        basis = np.linalg.qr(x)[0]
+        for _ in range(layers):
+            k = batch_norm_relu_transform(k, slope=1)
+        worst = max(worst, float(np.abs(k - n / rank * basis @ basis.T).max()))
+    return worst
+
+
+def concentration(widths: list[int], layers: int, networks: int, generator: np.random.Generator) -> dict[str, list]:
+    """Covariances of ReLU networks with batch normalization against the infinitely wide map, over the width.
+
+    Args:
+        widths: ascending.
+        layers: after which the comparison is made.
+        networks: number of each.
+        generator: source of the randomness.
+
+    Returns:
+        `width`, `deviation` (root mean square over networks and entries), and its relative standard `error`.
+
+    Example:
+        >>> found = concentration([64, 256], 3, 50, np.random.default_rng(0))
+        >>> 1.5 < found["deviation"][0] / found["deviation"][1] < 2.7
+        True
+    """
+    x = generator.standard_normal((6, 8)) * np.exp(0.5 * generator.standard_normal((6, 1)))
+    exact = x @ x.T
+    for _ in range(layers):
+        exact = batch_norm_relu_transform(exact)
+    deviations, errors = [], []
+    for width in widths:
+        start = np.tile(x @ x.T, (networks, 1, 1))
+        *_, last = network_covariances(activation("relu"), start, width, layers, generator)
+        squares = ((last - exact) ** 2).mean(axis=(1, 2))
+        deviations.append(float(np.sqrt(squares.mean())))
+        errors.append(float(squares.std(ddof=1) / math.sqrt(networks) / squares.mean() / 2))
+    return {"width": [int(w) for w in widths], "deviation": deviations, "error": errors}
+
+
+def nonlocality(n: int) -> dict[str, float]:
+    """How much entry 12 of the next covariance changes when only sample 4's variance is multiplied by 9.
+
+    Args:
+        n: batch size, at least 5.
+
+    Returns:
+        Relative change `with_norm` and `without` batch normalization (ReLU).
+
+    Example:
+        >>> found = nonlocality(8)
+        >>> found["with_norm"] > 0.01 > found["without"]
+        True
+    """
+    plain, other = np.eye(n) + 0.3, np.eye(n) + 0.3
+    other[3, 3] *= 9
+    one, two = (batch_norm_relu_transform(s)[0, 1] for s in (plain, other))
+    relu = activation("relu")
+    far = [pair_average(relu, s[0, 0], s[1, 1], s[0, 1]) for s in (plain, other)]
+    return {"with_norm": abs(float(two / one) - 1), "without": abs(far[1] / far[0] - 1)}

@@ -48,13 +48,15 @@ def convergence_curves(axes: Axes, rows: Sequence[Mapping[str, Any]]) -> None:
         path = np.array(row["path"]) / row["path"][0]
         layers = np.arange(len(path))
         style = line_style(index)
-        axes.semilogy(layers, path, color=style["color"], linestyle="-", label=f"n = {row['n']}")
         half = len(path) // 2
         line = path[half] * row["lambda_L"] ** (layers[half:] - half)
-        axes.semilogy(layers[half:], line, color="black", linestyle=":", linewidth=2.2)
-        label_line_end(axes, layers, path, f"{row['n']}", index)
+        # A wide pale band behind the curve: visible under every color, and in grey.
+        axes.semilogy(layers[half:], line, color="#c4c4c4", linewidth=7.0, solid_capstyle="butt", zorder=1)
+        axes.semilogy(layers, path, color=style["color"], linestyle="-", zorder=2)
+        label_line_end(axes, layers, path, f"n = {row['n']}", index)
     axes.set_xlabel("layers after the first")
-    axes.set_ylabel("norm fluctuations / first layer's")
+    axes.set_ylabel("norm fluctuations")
+    axes.margins(x=0.12)
 
 
 def _branch(sizes: np.ndarray, slope: float) -> tuple[list[float], list[float]]:
@@ -85,13 +87,13 @@ def bridge(axes: Axes, points: int, largest: float | int = 512.0) -> None:
     style = {"linewidth": 2.0}
     axes.plot(sizes, [outlier_state(n).norm_ratio for n in sizes], color=COLORS[0], **style)
     axes.plot(sizes, [separatrix(n).norm_ratio for n in sizes], color=COLORS[0], linestyle="--")
-    axes.annotate("without rescaling\n(RC+NL)", (4.6, 60), color=ink(0), fontsize=9)
+    axes.annotate("without rescaling\n(RC+NL)", (7.5, 130), color=ink(0), fontsize=9)
     critical = critical_batch_size(homogeneous(1))
     sizes = critical + np.geomspace(0.02, float(largest) - critical, points)
     outer, inner = _branch(sizes, 0.0)
     axes.plot(sizes, outer, color=COLORS[3], **style)
     axes.plot(sizes, inner, color=COLORS[3], linestyle="--")
-    axes.annotate("with (RC+RS+NL)", (100, 2.0), color=ink(3), fontsize=9, ha="left", va="center")
+    axes.annotate("with rescaling\n(RC+RS+NL)", (70, 1.75), color=ink(3), fontsize=9, ha="left", va="center")
     axes.axhline(1.0, color="black", linewidth=2.0)
     for at in (fold, critical):
         axes.axvline(at, color="#888888", linewidth=0.8, linestyle=":")
@@ -118,14 +120,18 @@ def degree_plane(axes: Axes, points: int) -> None:
     axes.plot(sizes, unstable, color=COLORS[0], linewidth=2.0)
     axes.plot(sizes, onset, color=COLORS[3], linestyle="--", linewidth=2.0)
     axes.axhline(1.0, color="black", linewidth=1.0, linestyle=":")
-    axes.annotate("ReLU", (6.2, 1.02), fontsize=9, va="bottom")
-    axes.annotate("BSB1 unstable", (40, 1.5), fontsize=9, color=ink(0))
-    axes.annotate("no winner", (6.2, 1.13), fontsize=9, color=ink(3))
+    axes.set_yscale("log")
+    axes.annotate("ReLU", (6.1, 0.995), fontsize=9, va="top")
+    axes.annotate("BSB1 unstable", (30, 1.5), fontsize=9, color=ink(0))
+    axes.annotate("no winner", (6.1, 1.1), fontsize=9, color=ink(3))
     axes.set_xscale("log")
     axes.set_xticks([6, 8, 16, 32, 64, 128, 256], ["6", "8", "16", "32", "64", "128", "256"])
+    ticks = [0.9, 1.0, 1.2, 1.5, 2.0, 2.5]
+    axes.set_yticks(ticks, [f"{tick:g}" for tick in ticks])
     axes.minorticks_off()
+    axes.set_ylim(0.9, 2.6)
     axes.set_xlabel("batch size n")
-    axes.set_ylabel("degree α of max(x, 0)^α")
+    axes.set_ylabel("degree α")
 
 
 def share_curves(axes: Axes, rows: Sequence[Mapping[str, Any]]) -> None:
@@ -140,7 +146,7 @@ def share_curves(axes: Axes, rows: Sequence[Mapping[str, Any]]) -> None:
         layers = 1 + 10 * np.arange(len(row["path"]))
         axes.plot(layers, row["path"], markevery=max(1, len(layers) // 6), **line_style(index), label=row["activation"])
     axes.set_xlabel("layer")
-    axes.set_ylabel("n × largest share of one sample")
+    axes.set_ylabel("n × largest share")
     axes.legend(ncols=3, loc="upper center", bbox_to_anchor=(0.5, -0.2))
 
 

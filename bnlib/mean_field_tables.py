@@ -13,10 +13,12 @@ import numpy as np
 from bnlib import fourier
 from bnlib.activations import Activation, activation, leaky_relu, power_relu
 from bnlib.gegenbauer import cross_batch_decay_by_degree, expand
+from bnlib.gegenbauer_forms import multipliers_by_degree
 from bnlib.homogeneous import (
     homogeneous,
     homogeneous_cross_constant,
     homogeneous_cross_decay,
+    homogeneous_cross_decay_by_kernel,
     homogeneous_fixed_point,
     homogeneous_multipliers,
     kernel_cosine,
@@ -59,6 +61,20 @@ def named(name: str) -> Activation:
     return leaky_relu(float(name[len(prefix) :])) if name.startswith(prefix) else activation(name)
 
 
+def readable(quantity: str) -> str:
+    """A recorded quantity's name as a reader would write it.
+
+    Args:
+        quantity: one of `mean_field_survey.QUANTITIES`.
+
+    Example:
+        >>> readable("lambda_L"), readable("off_diagonal")
+        ('λ_L', 'off-diagonal')
+    """
+    names = {"off_diagonal": "off-diagonal", "lambda_L": "λ_L", "lambda_M": "λ_M"}
+    return names.get(quantity, quantity.replace("_batch", "-batch").replace("_", " "))
+
+
 def method_differences(batch_sizes: Sequence[int]) -> list[dict[str, Any]]:
     """Each other method against spherical integration, wherever both apply.
 
@@ -95,7 +111,9 @@ def method_differences(batch_sizes: Sequence[int]) -> list[dict[str, Any]]:
             known = theory(phi.activation, n)
             add("closed form", phi.activation.name, n, closed, known)
             v = homogeneous_transform(np.eye(n), phi)
-            add("Laplace", phi.activation.name, n, {"diagonal": v[0, 0], "off_diagonal": v[0, 1]}, known)
+            kernel = homogeneous_cross_decay_by_kernel(phi, n)
+            found = {"diagonal": v[0, 0], "off_diagonal": v[0, 1], "cross_batch_decay": kernel}
+            add("Laplace", phi.activation.name, n, found, known)
         for name in ("tanh", "sigmoid", "gelu", "sin", "square"):
             phi = activation(name)
             known, expansion = theory(phi, n), expand(phi, n)
@@ -103,7 +121,10 @@ def method_differences(batch_sizes: Sequence[int]) -> list[dict[str, Any]]:
             found = {
                 "diagonal": float(squares.sum()),
                 "off_diagonal": float(squares @ expansion.off_diagonal),
+                "cross_batch_constant": float(squares[0]),
                 "cross_batch_decay": cross_batch_decay_by_degree(expansion),
+                "lambda_L": multipliers_by_degree(expansion).norms,
+                "lambda_M": multipliers_by_degree(expansion).covariances,
             }
             add("Gegenbauer", name, n, found, known)
         for name, point in (

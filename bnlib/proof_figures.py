@@ -52,10 +52,12 @@ def draw_cover(axes: Axes, certificate: Mapping[str, Any], n: int) -> None:
             color="black",
             markerfacecolor="white" if hollow else "black",
         )
+    axes.grid(False)  # its lines would run through the strips
     axes.set_ylim(base - 0.02, 0.3)
     axes.set_yticks([-0.2, 0, 0.2])
     axes.set_xlim(0, m)
-    axes.set_xlabel(f"norm ratio r (n = {n})")
+    axes.set_title(f"n = {n}")
+    axes.set_xlabel("norm ratio r")
     axes.set_ylabel("log(u′ / u)")
 
 
@@ -76,7 +78,7 @@ def draw_gaps(axes: Axes, proof: Mapping[str, Any]) -> None:
     for index, (name, values) in enumerate(blocks.items()):
         gaps = [(n - 1) * (1 - value) for n, value in zip(sizes, values, strict=True)]
         style = {"color": COLORS[index], "marker": "os^"[index], "markersize": 3, "linestyle": ("-", "--", "-.")[index]}
-        axes.plot(sizes, gaps, label=name, **style)
+        axes.plot(sizes, gaps, label=name, markevery=(3 * index, 9), **style)
     last = 2 * LAST_SINGLE
     axes.plot([LAST_SINGLE + 1, last], [proof["larger"]["gap"]] * 2, color=COLORS[3], linewidth=2.4)
     axes.annotate(
@@ -90,5 +92,5 @@ def draw_gaps(axes: Axes, proof: Mapping[str, Any]) -> None:
     axes.set_xlabel("batch size n")
     axes.set_ylabel("(n − 1)(1 − multiplier)")
     axes.set_xlim(5, last)
-    axes.set_ylim(0, None)
-    axes.legend()
+    axes.set_ylim(0, 1.25)
+    axes.legend(loc="lower right", title="bound of the multiplier")

@@ -15,6 +15,8 @@ from bnlib.rank_experiments import share_interval
 
 Cell = Mapping[str, Any]
 
+_BESIDE_BLACK = (0, 1, 3)  # colors of up to three curves beside black points
+
 
 def draw_circle(axes: Axes, x: Float[np.ndarray, "n 2"], found: Sequence[Sector]) -> None:
     """Draw samples as arrows and shade the sectors of neurons that are not silent.
@@ -70,7 +72,8 @@ def draw_tail(axes: Axes, name: str, found: Cell, draws: int) -> None:
         [("binomial", "binomial"), ("chernoff", "Chernoff"), ("simple", "simple form")]
     ):
         style = figures.line_style(index)
-        axes.plot(found["neurons"], found[kind], color=style["color"], linestyle=style["linestyle"], label=label)
+        color = figures.COLORS[_BESIDE_BLACK[index]]
+        axes.plot(found["neurons"], found[kind], color=color, linestyle=style["linestyle"], label=label)
     shown = [(k, share) for k, share in zip(found["neurons"], found["measured"], strict=True) if share * draws >= 5]
     ends = [share_interval(round(share * draws), draws) for _, share in shown]
     errors = [[share - low, high - share] for (_, share), (low, high) in zip(shown, ends, strict=True)]
@@ -104,15 +107,14 @@ def draw_waiting_times(
         lines: name and ordinates of each curve, one value a cell.
     """
     for index, (name, values) in enumerate(lines):
-        style = figures.line_style(index + 1)
-        axes.plot(
-            abscissa, values, color=style["color"], ls=style["linestyle"], marker=style["marker"], ms=3, label=name
-        )
+        style = figures.line_style(index + 1) | {"color": figures.COLORS[(1, 0, 3)[index]]}
+        axes.plot(abscissa, values, ms=4, label=name, **style)
     axes.errorbar(
         abscissa,
         [cell["mean"] for cell in cells],
         yerr=[5 * cell["standard_error"] for cell in cells],
         fmt="o",
+        ms=5,
         color="black",
         label="simulated",
     )
@@ -140,7 +142,8 @@ def draw_gamma_law(axes: Axes, gammas: Mapping[int, np.ndarray]) -> None:
         share = np.arange(1, len(ordered) + 1) / len(ordered)
         levels = np.geomspace(ordered[0] / 2, 0.5, 200)
         axes.step(ordered, share, where="post", color=style["color"], ls=style["linestyle"], label=f"n = {n}")
-        axes.plot(levels, [small_gamma_probability(n, level) for level in levels], color=style["color"], lw=0.8)
+        axes.plot(levels, [small_gamma_probability(n, level) for level in levels], color=figures.ink(index), lw=0.9)
+    axes.plot([], [], color="#444444", lw=0.9, label="approximation")
     axes.set(xscale="log", xlabel="level of γ", ylabel="share of batches below", ylim=(0, 1.02))
     axes.legend()
 
@@ -156,7 +159,10 @@ def draw_rank_over_depth(axes: Axes, cells: Sequence[Cell], title: str) -> None:
         title: of the panel.
     """
     depths = [cell["depth"] for cell in cells]
-    named = [(f"rank at {float(one):g}", [cell["rank"][one] for cell in cells]) for one in cells[0]["rank"]]
+    named = [
+        (f"rank at {figures.scientific(float(one), 'g')}", [cell["rank"][one] for cell in cells])
+        for one in cells[0]["rank"]
+    ]
     named.append(("neurons not silent", [cell["live_neurons"] for cell in cells]))
     named.append(("effective rank (entropy)", [cell["effective"]["entropy"] for cell in cells]))
     for index, (name, values) in enumerate(named):
@@ -164,7 +170,7 @@ def draw_rank_over_depth(axes: Axes, cells: Sequence[Cell], title: str) -> None:
         axes.plot(depths, [np.mean(one) for one in values], label=name, **style)
         low, high = [min(one) for one in values], [max(one) for one in values]
         axes.fill_between(depths, low, high, color=style["color"], alpha=0.15, lw=0)
-    axes.set(xscale="log", ylim=(0, None), xlabel="hidden layers", ylabel="at initialization", title=title)
+    axes.set(xscale="log", ylim=(0, None), xlabel="hidden layers", ylabel="rank or neurons", title=title)
     name_ticks(axes, depths)
 
 

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from bnlib import geometry
 from bnlib.data import digits
-from bnlib.initializations import nearest_of_rank
+from bnlib.initialisations import nearest_of_rank
 from bnlib.layers import Stages, recenter
 from bnlib.rank_experiments import accuracy_summary, finite_or_none
 from bnlib.rank_rates import best_rate, edge_of_grid, rate_search
@@ -40,7 +40,7 @@ class Configuration:
 
     Attributes:
         name: as on the page.
-        initialization: the initial law, see `bnlib.initializations`.
+        initialization: the initial law, see `bnlib.initialisations`.
         stages: the stages of each hidden layer.
         first_rank: rank to which the first weight matrix is cut, its norm kept; None for no cut.
     """

@@ -31,6 +31,7 @@ class Setting:
         optimizer: "sgd" (plain) or "adam".
         learning_rate: positive.
         weight_variance: sigma^2 of the initial weights, variance sigma^2 / inputs.
+        batch_norm: whether there is batch normalization before each activation; without it, gain and shift stay.
     """
 
     activation: str = "relu"
@@ -40,6 +41,7 @@ class Setting:
     optimizer: Literal["sgd", "adam"] = "sgd"
     learning_rate: float | int = 0.1
     weight_variance: float | int = 2.0
+    batch_norm: bool = True
 
     def __post_init__(self):
         """Refuse what cannot be trained with.
@@ -149,7 +151,7 @@ def deep_networks(
 
 
 def outputs(network: Deep, x: Float[Tensor, "networks n d"], setting: Setting) -> Float[Tensor, "networks n classes"]:
-    """Logits of a batch, normalized with its own statistics.
+    """Logits of a batch, normalized with its own statistics unless the setting is without batch normalization.
 
     Args:
         network: parameters.
@@ -164,6 +166,9 @@ def outputs(network: Deep, x: Float[Tensor, "networks n d"], setting: Setting) -
     phi = torch_activation(setting.activation)
     for weight, gain, shift in zip(network.weights, network.gains, network.shifts, strict=True):
         h = x @ weight
+        if not setting.batch_norm:
+            x = phi(h * gain + shift)
+            continue
         variance, mean = torch.var_mean(h, dim=1, correction=0, keepdim=True)
         x = phi((h - mean) * ((variance + setting.epsilon).rsqrt() * gain) + shift)
     return x @ network.readout + network.bias

@@ -30,7 +30,10 @@ Generator = Callable[..., torch.Generator]
 def split_data(
     data: LabeledData, share: float, generator: torch.Generator
 ) -> tuple[tuple[torch.Tensor, torch.Tensor], tuple[torch.Tensor, torch.Tensor]]:
-    """Shuffle, center and scale labeled data, and split it into training and held-out samples.
+    """Shuffle labeled data, split it into training and held-out samples, and center and scale both parts.
+
+    The mean of each feature and the common scale are those of the training samples: nothing of the held-out ones is
+    used.
 
     Args:
         data: features and labels.
@@ -53,9 +56,10 @@ def split_data(
         raise ValueError(f"share must be above 0 and below 1, got {share}.")
     x, y = data[0].flatten(1).float().to(generator.device), data[1].to(generator.device)
     order = torch.randperm(len(x), generator=generator, device=generator.device)
-    x = x - x.mean(dim=0)
-    x, y = (x / x.std())[order], y[order]
+    x, y = x[order], y[order]
     cut = int(share * len(x))
+    x = x - x[:cut].mean(dim=0)
+    x = x / x[:cut].std()
     return (x[:cut], y[:cut]), (x[cut:], y[cut:])
 
 
@@ -115,21 +119,23 @@ def summary(outcome: Outcome, accuracies: torch.Tensor) -> dict[str, Any]:
         accuracies: one a network.
 
     Returns:
-        "accuracies" (None for a diverged network), "accuracy" (mean over networks, a diverged one counted as 0) and
-        "diverged" (how many).
+        "accuracies" (None for a diverged network), "accuracy" (mean over networks, a diverged one counted as 0),
+        "worst" and "best" of the networks (a diverged one again counted as 0) and "diverged" (how many).
 
     Example:
         >>> from bnlib.trainability import Deep
         >>> empty = Deep((), (), (), torch.zeros(2, 1, 1), torch.zeros(2, 1, 1))
         >>> diverged = torch.tensor([False, True])
         >>> summary(Outcome(empty, torch.zeros(1, 2), diverged, ()), torch.tensor([0.5, float("nan")]))
-        {'accuracies': [0.5, None], 'accuracy': 0.25, 'diverged': 1}
+        {'accuracies': [0.5, None], 'accuracy': 0.25, 'worst': 0.0, 'best': 0.5, 'diverged': 1}
     """
     failed = outcome.diverged | ~accuracies.isfinite()
     values = [None if bad else value for value, bad in zip(accuracies.tolist(), failed.tolist(), strict=True)]
     return {
         "accuracies": values,
         "accuracy": sum(value or 0.0 for value in values) / len(values),
+        "worst": min(value or 0.0 for value in values),
+        "best": max(value or 0.0 for value in values),
         "diverged": int(failed.sum()),
     }
 
@@ -159,6 +165,88 @@ def trainable_depth(depths: Sequence[int], accuracies: Sequence[float], chance: 
     return None
 
 
+def trainable_depth_error(
+    depths: Sequence[int],
+    accuracies: Sequence[Sequence[float | None]],
+    generator: np.random.Generator,
+    samples: int = 400,
+) -> float | None:
+    """Standard error of `trainable_depth` over networks, by the bootstrap: networks are drawn anew at each depth.
+
+    Args:
+        depths: increasing.
+        accuracies: of the networks at each depth, at least two; None counts as 0.
+        generator: source of the randomness.
+        samples: of the bootstrap.
+
+    Returns:
+        The spread, times sqrt(m / (m - 1)) for m networks, which the bootstrap of a mean leaves out; None where fewer
+        than half the samples have a trainable depth.
+
+    Raises:
+        ValueError: fewer than two networks.
+
+    Example:
+        >>> trainable_depth_error([4, 8], [[0.9, 0.9], [0.2, 0.2]], np.random.default_rng(0))
+        0.0
+    """
+    m = min(len(one) for one in accuracies)
+    if m < 2:
+        raise ValueError(f"accuracies must be of at least two networks at each depth, got {m}.")
+    tables = [np.array([value or 0.0 for value in one]) for one in accuracies]
+    found = [
+        trainable_depth(depths, [float(generator.choice(one, len(one)).mean()) for one in tables])
+        for _ in range(samples)
+    ]
+    kept = [one for one in found if one is not None]
+    return float(np.std(kept)) * math.sqrt(m / (m - 1)) if len(kept) >= samples / 2 else None
+
+
+def plain_rows(
+    split: tuple,
+    variances: Sequence[float],
+    depth: int,
+    *,
+    batch_size: int,
+    width: int,
+    steps: int,
+    networks: int,
+    generator: Generator,
+) -> list[dict[str, Any]]:
+    """Train networks of tanh without batch normalization, at several variances of the weights.
+
+    Args:
+        split: see `split_data`.
+        variances: sigma^2; 1 is critical for tanh.
+        depth: hidden layers.
+        batch_size: samples a step.
+        width: neurons a hidden layer.
+        steps: of Adam, at a learning rate of 0.001.
+        networks: how many of each.
+        generator: makes a stream from labels.
+
+    Returns:
+        Rows with "variance" and the keys of `summary`.
+
+    Example:
+        >>> from bnlib import seeds
+        >>> from bnlib.data import digits
+        >>> split = split_data(digits(), 0.8, torch.Generator().manual_seed(0))
+        >>> sizes = dict(batch_size=16, width=8, steps=2, networks=2)
+        >>> rows = plain_rows(split, [0.5], 4, generator=lambda *key: seeds.generator(0, *key), **sizes)
+        >>> rows[0]["variance"], len(rows[0]["accuracies"])
+        (0.5, 2)
+    """
+    rows = []
+    for variance in variances:
+        setting = Setting("tanh", optimizer="adam", learning_rate=0.001, weight_variance=variance, batch_norm=False)
+        found = train_once(
+            split, setting, depth, batch_size, width, steps, networks, generator("plain", f"{variance:g}")
+        )
+        rows.append({"variance": float(variance), **summary(*found)})
+    return rows
+
+
 def equilibration(outcome: Outcome) -> list[dict[str, Any]]:
     """Gradients layer by layer at the probed steps: geometric means over networks.
 
@@ -169,7 +257,8 @@ def equilibration(outcome: Outcome) -> list[dict[str, Any]]:
         For each probe "step", and for each key of `layer_gradients` the exponential of the mean logarithm by layer;
         "slope", the mean over networks of the least-squares slope of log |gradient of W| per layer (negative: larger
         at the input), its "slope_error", and the same of the relative gradient |gradient of W| / |W| as
-        "relative_slope" and "relative_slope_error". Networks with a gradient that is zero or not finite are left out.
+        "relative_slope" and "relative_slope_error"; "weight_relative_error" and "gain_relative_error", standard errors
+        of the mean logarithms by layer. Networks with a gradient that is zero or not finite are left out.
 
     Example:
         >>> from bnlib.data import digits
@@ -185,6 +274,10 @@ def equilibration(outcome: Outcome) -> list[dict[str, Any]]:
         row: dict[str, Any] = {"step": step, "networks": int(good.sum())}
         logs = {key: value[good].log() for key, value in probe.items()}
         row |= {key: value.mean(dim=0).exp().tolist() if good.any() else None for key, value in logs.items()}
+        for key in ("weight_relative", "gain_relative"):
+            row[f"{key}_error"] = (
+                (logs[key].std(dim=0) / math.sqrt(len(logs[key]))).tolist() if len(logs[key]) > 1 else None
+            )
         for key, name in (("weight", "slope"), ("weight_relative", "relative_slope"), ("gain_relative", "gain_slope")):
             slopes = [float(np.polyfit(np.arange(len(one)), one.numpy(force=True), 1)[0]) for one in logs[key]]
             row[name] = sum(slopes) / len(slopes) if slopes else None
@@ -293,3 +386,22 @@ def faster_seeds(rows: Sequence[dict[str, Any]], rate: float, changed: dict[str,
         "seeds": len(gains),
         "gain": float(np.median(gains)) if gains else None,
     }
+
+
+def layer_spread(row: dict[str, Any], key: str) -> dict[str, float]:
+    """Largest over smallest layer of a relative gradient norm, and the standard error of the logarithm of that ratio.
+
+    Args:
+        row: of `equilibration`.
+        key: "weight_relative" or "gain_relative".
+
+    Returns:
+        "ratio" and "error"; the error takes the two extreme layers as given, and is 0 for a single network.
+
+    Example:
+        >>> layer_spread({"a": [1.0, 4.0, 2.0], "a_error": [0.3, 0.4, 0.1]}, "a")
+        {'ratio': 4.0, 'error': 0.5}
+    """
+    values, errors = row[key], row[f"{key}_error"] or [0.0] * len(row[key])
+    low, high = int(np.argmin(values)), int(np.argmax(values))
+    return {"ratio": values[high] / values[low], "error": math.hypot(errors[low], errors[high])}

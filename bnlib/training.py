@@ -16,7 +16,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from bnlib.initializations import draw_bias, draw_weight
+from bnlib.initialisations import draw_bias, draw_weight
 from bnlib.layers import Stages
 
 TORCH_EPS = 1e-5  # added to a variance by PyTorch's batch norm unless told otherwise
@@ -72,7 +72,7 @@ def initial_network(
     """Draw the initial parameters of independent networks.
 
     Args:
-        name: the initial law, see `bnlib.initializations.initialization`.
+        name: the initial law, see `bnlib.initialisations.initialization`.
         widths: number of features of the input, of each hidden layer and of the output; at least two numbers.
         stages: the stages of the hidden layers; they decide which have a gain (1 at first) and a shift (0 at first).
         generator: source of randomness; the parameters lie on its device.
@@ -83,7 +83,7 @@ def initial_network(
         One `Layer` for each pair of neighbors in `widths`.
 
     Raises:
-        ValueError: an unknown law, fewer than two widths, or a size below 1.
+        ValueError: an unknown law, fewer than two widths, a size below 1, or a normalization after the activation.
 
     Example:
         >>> generator = torch.Generator().manual_seed(0)
@@ -93,6 +93,8 @@ def initial_network(
     """
     if len(widths) < 2:
         raise ValueError(f"widths must name the input, the hidden layers and the output, got {list(widths)}.")
+    if stages.norm_after:
+        raise ValueError(f"stages are {stages.name}; valid are stages with the normalization before the activation.")
     options = {"generator": generator, "draws": networks, "dtype": dtype}
     found = []
     for index, (fan_in, fan_out) in enumerate(itertools.pairwise(widths)):

@@ -8,7 +8,7 @@ from matplotlib.axes import Axes
 from matplotlib.patches import Patch, Rectangle
 
 from bnlib.exact import Batch, parse_batch, sort_batch
-from bnlib.figures import COLORS, line_style
+from bnlib.figures import COLORS, line_style, marked_points, plain_ticks
 from bnlib.tree import energy_shares, geometry, layers, limit, partition
 
 # By number of distinct values; grey, light and dark fills with hatching differ without color.
@@ -147,15 +147,17 @@ def draw_energies(axes: Axes, batch: Batch, depth: int) -> None:
             steps,
             np.where(shares[:, gap] > 1e-14, shares[:, gap], np.nan),
             label=f"{above[gap]} above",
-            markevery=max(1, depth // 8),
+            markevery=marked_points(depth, gap),
             **{**line_style(gap), "linewidth": 2.8 if outer else 1.1},
         )
     visible = np.where(rest > 1e-14, rest, np.nan)
-    axes.plot(steps, visible, color="#666666", linestyle="-", linewidth=1.1, label="3 values or more")
+    axes.plot(steps, visible, color="#666666", linestyle="-", linewidth=1.1, label="neurons of 3 values or more")
     axes.set_yscale("log")
     axes.set_xlabel("depth (layers)")
     axes.set_ylabel("share of the energy")
-    axes.legend(ncols=2, fontsize=8, loc="upper left", bbox_to_anchor=(0, -0.18))
+    axes.legend(
+        ncols=3, fontsize=9, loc="upper center", bbox_to_anchor=(0.5, -0.17), title="gap with … samples above it"
+    )
 
 
 def draw_limit(norms: Axes, gaps: Axes, batch: Batch, depth: int) -> None:
@@ -179,7 +181,10 @@ def draw_limit(norms: Axes, gaps: Axes, batch: Batch, depth: int) -> None:
             axes.plot(*zip(*points, strict=True), label=label, **{**style, "linestyle": "-"})
             axes.axhline(getattr(end, field), color=style["color"], linestyle="--", linewidth=1)
             axes.set_yscale("log")
-    norms.set_ylabel("norm")
+    for axes in (norms, gaps):
+        if axes.get_yscale() == "log":
+            plain_ticks(axes.yaxis)
+    norms.set_ylabel("norm (squares sum to 1)")
     norms.legend()
     gaps.set_ylabel("gap to 90° (radians)")
     gaps.set_xlabel("depth (layers)")
@@ -210,5 +215,6 @@ def draw_survey(
     axes.set_yscale("log")
     axes.set_xticks(sizes, [f"{n:.0f}" for n in sizes])
     axes.minorticks_off()
+    plain_ticks(axes.yaxis)
     axes.set_xlabel("batch size n")
     axes.set_title(f"{side} extreme")

@@ -6,7 +6,7 @@ import numpy as np
 from jaxtyping import Float
 from matplotlib.axes import Axes
 
-from bnlib.figures import COLORS, line_style
+from bnlib.figures import COLORS, line_style, plain_ticks
 
 
 def draw_energy_ratio(axes: Axes, n: int) -> None:
@@ -28,6 +28,7 @@ def draw_energy_ratio(axes: Axes, n: int) -> None:
     axes.set_yscale("log")
     axes.set_xlabel("smaller / larger limiting energy")
     axes.set_ylabel("norm ratio, cluster / extreme")
+    plain_ticks(axes.yaxis)
     axes.set_title(f"n = {n}")
     axes.legend()
 
@@ -48,6 +49,7 @@ def draw_paths(
     band = np.quantile(values, [0.25, 0.75], axis=1)
     axes.fill_between(depths, *band, color=line_style(index)["color"], alpha=0.18, linewidth=0)
     axes.set_xscale("log")
+    plain_ticks(axes.xaxis)
     axes.set_ylim(0, 1)
     axes.set_ylabel("smaller / larger extreme")
     axes.set_title(title)
@@ -64,11 +66,11 @@ def draw_distributions(axes: Axes, named: Mapping[str, Float[np.ndarray, " netwo
     for index, (name, sample) in enumerate(named.items()):
         values = np.sort(np.asarray(sample, dtype=float))
         steps = np.arange(len(values) + 1) / len(values)
-        style = line_style(2 * index)
+        style = line_style(3 * index)
         dashes = ["-", "--", ":"][index % 3]
         axes.step([values[0], *values], steps, where="post", label=name, color=style["color"], linestyle=dashes)
     axes.set_ylim(-0.02, 1.02)
-    axes.set_ylabel("share")
+    axes.set_ylabel("share with at most this")
     axes.set_title(title)
 
 
@@ -85,9 +87,12 @@ def draw_distance_paths(axes: Axes, named: Mapping[str, Sequence[dict]], thresho
         style = line_style(index)
         axes.plot(depths, [row["distance"] for row in rows], label=name, **style)
         low, high = ([row[end] for row in rows] for end in ("low", "high"))
-        axes.fill_between(depths, low, high, color=style["color"], alpha=0.15, linewidth=0)
+        axes.fill_between(depths, low, high, color=style["color"], alpha=0.1, linewidth=0)
+        axes.plot(depths, low, color=style["color"], linewidth=0.7, alpha=0.7)
+        axes.plot(depths, high, color=style["color"], linewidth=0.7, alpha=0.7)
     axes.axhline(threshold, color="black", linestyle=":", linewidth=1)
     axes.set_xscale("log")
+    plain_ticks(axes.xaxis)
     axes.set_ylim(0, 1)
     axes.set_xlabel("depth (layers)")
     axes.set_ylabel("distance of distributions")
@@ -121,6 +126,7 @@ def draw_escaped(axes: Axes, named: Mapping[str, Sequence[dict]], title: str) ->
             error_kw={"linewidth": 0.9},
         )
     axes.set_xticks(range(len(rows)), [row["escaped"] for row in rows])
+    axes.set_axisbelow(True)
     axes.set_ylim(0, 1.05)
     axes.set_ylabel("share of batches")
     axes.set_title(title)

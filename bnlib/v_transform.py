@@ -9,7 +9,8 @@ ordinary ReLU kernel with another covariance (arXiv 1902.08129, section E.1):
 The integrand is analytic in s near 0 and, in x = log s, in the strip |Im x| < pi. So the rule is Gauss-Legendre in s up
 to half the inverse of the largest eigenvalue, then Gauss-Legendre in log s on panels of fixed length, up to where the
 integrand has fallen to 1e-18 of its largest value for the smallest eigenvalue too: unequal scales of the samples cost
-panels, not digits.
+panels, not digits. Eigenvalues below 1e-13 of the largest are rounding of the input and count as zero; if the rest has
+rank one, this moves entries by up to 5e-8 (a cluster of relative variance r has one of order sqrt(r) after the layer).
 NumPy float64; this module does not import torch.
 """
 
@@ -26,14 +27,27 @@ _DEPTH = 42.0  # the logarithm of what counts as nothing
 _RANK = 1e-13
 
 
-def _centered_eigenvalues(covariance: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    k = covariance - covariance.mean(axis=0, keepdims=True)
-    k = k - k.mean(axis=1, keepdims=True)
-    values, vectors = np.linalg.eigh((k + k.T) / 2)
-    return values, vectors
+def centered_eigensystem(
+    covariance: Float[np.ndarray, "n n"], rank: int | float = 1
+) -> tuple[Float[np.ndarray, " r"], Float[np.ndarray, "n r"]]:
+    """Positive eigenvalues of G S G, the largest being 1, and their eigenvectors, checked for use in an integral.
 
+    Args:
+        covariance: S, positive semi-definite, shape (n, n), n >= 3; its scale and its mean do not matter.
+        rank: least rank after centering that the caller's integral needs.
 
-def _checked(covariance: np.ndarray) -> np.ndarray:
+    Returns:
+        Eigenvalues in ascending order, shape (r,), and orthonormal columns of sum 0, shape (n, r).
+
+    Raises:
+        ValueError: covariance is not square, of at least 3 samples, finite, symmetric and positive semi-definite; or
+            nothing is left after centering, or less than `rank`.
+
+    Example:
+        >>> values, vectors = centered_eigensystem(np.diag([1.0, 1.0, 4.0]))
+        >>> np.round(values, 12).tolist(), vectors.shape
+        ([0.333333333333, 1.0], (3, 2))
+    """
     s = np.asarray(covariance, dtype=np.float64)
     if s.ndim != 2 or s.shape[0] != s.shape[1] or s.shape[0] < 3:
         raise ValueError(f"covariance must be a square matrix of at least 3 samples, got shape {s.shape}.")
@@ -42,7 +56,28 @@ def _checked(covariance: np.ndarray) -> np.ndarray:
     size = np.abs(s).max()
     if np.abs(s - s.T).max() > 1e-9 * size:
         raise ValueError("covariance must be symmetric, got a matrix that differs from its transpose.")
-    return s / size if size > 0 else s
+    s = s / size if size > 0 else s
+    # Before centering as well: a negative variance along (1, ..., 1) would pass unseen. |S| bounds the rounding.
+    below = float(np.linalg.eigvalsh((s + s.T) / 2)[0])
+    if below < -1e-9 * len(s):
+        raise ValueError(f"covariance must be positive semi-definite, got an eigenvalue of {below:.3g} times its size.")
+    k = s - s.mean(axis=0, keepdims=True)
+    k = k - k.mean(axis=1, keepdims=True)
+    values, vectors = np.linalg.eigh((k + k.T) / 2)
+    largest = values[-1]
+    if largest <= _RANK:
+        raise ValueError("covariance must differ between samples, got one in which nothing is left after centering.")
+    if values[0] < -1e-9 * largest:
+        raise ValueError(
+            f"covariance must be positive semi-definite, got an eigenvalue {values[0]:.3g} after centering."
+        )
+    counted = values > _RANK * largest
+    if counted.sum() < rank:
+        raise ValueError(
+            f"covariance must have rank at least {rank} after centering, got {counted.sum()}: the integral needs it."
+        )
+    values, vectors = values[counted] / largest, vectors[:, counted]
+    return values, vectors - vectors.mean(axis=0)  # of a tiny eigenvalue, rounding mixes the direction (1, ..., 1) in
 
 
 def batch_norm_relu_transform(
@@ -71,28 +106,17 @@ def batch_norm_relu_transform(
         >>> bool(np.isclose(v[0, 1] / v[0, 0], relu_cosine(-1 / 7), rtol=1e-12)), round(float(v[0, 0]), 12)
         (True, 0.5)
     """
-    s = _checked(covariance)
     if panel_nodes < 2:
         raise ValueError(f"panel_nodes must be at least 2, got {panel_nodes}.")
     if not math.isfinite(slope):
         raise ValueError(f"slope must be finite, got {slope}.")
-    n = len(s)
-    values, vectors = _centered_eigenvalues(s)
-    largest = values[-1]
-    if values[0] < -1e-9 * max(largest, 1e-300):
-        raise ValueError(
-            f"covariance must be positive semi-definite, got an eigenvalue {values[0]:.3g} after centering."
-        )
-    counted = values > _RANK * largest
-    if largest <= _RANK:
-        raise ValueError("covariance must differ between samples, got one in which nothing is left after centering.")
-    values, vectors = values[counted] / largest, vectors[:, counted]
-    vectors = vectors - vectors.mean(axis=0)  # of a tiny eigenvalue, rounding mixes the direction (1, ..., 1) in
+    values, vectors = centered_eigensystem(covariance)
+    n = len(vectors)
     nodes, weights = _laplace_rule(values, panel_nodes)
     weights = weights * np.exp(-0.5 * np.log1p(2 * nodes[:, None] * values).sum(axis=1))
     total = np.zeros((n, n))
     for weight, shrunk in zip(weights, values / (1 + 2 * nodes[:, None] * values), strict=True):
-        total += weight * _homogeneous_kernel((vectors * shrunk) @ vectors.T, float(slope))
+        total += weight * homogeneous_kernel_one((vectors * shrunk) @ vectors.T, float(slope))
     return n * total
 
 
@@ -123,14 +147,26 @@ def _laplace_rule(eigenvalues: np.ndarray, panel_nodes: int) -> tuple[np.ndarray
     return np.concatenate(nodes), np.concatenate(weights)
 
 
-def _homogeneous_kernel(k: np.ndarray, slope: float) -> np.ndarray:
-    """E[phi(y) phi(y)^T] for y ~ N(0, k), phi the leaky ReLU, in closed form."""
-    diagonal = np.sqrt(np.maximum(np.diagonal(k), 0.0))
-    size = diagonal[:, None] * diagonal
+def homogeneous_kernel_one(
+    k: Float[np.ndarray, "*draws n n"], slope: float | int = 0.0
+) -> Float[np.ndarray, "*draws n n"]:
+    """E[phi(y) phi(y)^T] for y ~ N(0, k), phi the leaky ReLU, in closed form, to absolute precision.
+
+    Args:
+        k: covariances.
+        slope: of the leaky ReLU.
+
+    Example:
+        >>> homogeneous_kernel_one(np.eye(2)).round(6).tolist()  # 1/2 and 1/(2 pi)
+        [[0.5, 0.159155], [0.159155, 0.5]]
+    """
+    diagonal = np.sqrt(np.maximum(np.diagonal(k, axis1=-2, axis2=-1), 0.0))
+    size = diagonal[..., :, None] * diagonal[..., None, :]
     cosine = np.clip(np.divide(k, size, out=np.zeros_like(k), where=size > 0), -1.0, 1.0)
     # phi(x) = relu(x) - slope * relu(-x), and relu(-x) relu(y) sees the cosine -c. J(-c) = J(c) - c.
     # Absolute precision is enough here, and this form is several times faster than `kernels.relu_cosine`.
     j = (np.sqrt((1 - cosine) * (1 + cosine)) + (math.pi - np.arccos(cosine)) * cosine) / math.pi
     mapped = (1 + slope**2) * j - 2 * slope * (j - cosine)
-    np.fill_diagonal(mapped, 1 + slope**2)
+    own = np.arange(k.shape[-1])
+    mapped[..., own, own] = 1 + slope**2
     return size * mapped / 2

@@ -126,15 +126,16 @@ for panel, (name, points) in zip(axes.flat, picture.items(), strict=True):
     panel.axhline(0, color="#777777", lw=0.8)
     panel.axvline(0, color="#777777", lw=0.8)
     panel.plot(points[:, 0], points[:, 1], "o", color=figures.COLORS[0], markersize=4)
-    for i, (first, second) in enumerate(points):
-        if name != "RC+RS+NL" or min(first, second) > 0:  # on the axes the numbers would lie on each other
-            panel.annotate(str(i + 1), (first, second), xytext=(3, 2), textcoords="offset points", fontsize=8)
     reach = 1.15 * np.abs(points).max()
     panel.set(title=name, xlim=(-reach, reach), ylim=(-reach, reach))
     panel.grid(False)
 axes[1, 0].set(xlabel="neuron 1", ylabel="neuron 2")
 axes[1, 1].set(xlabel="neuron 1")
 axes[0, 0].set(ylabel="neuron 2")
+for panel, (name, points) in zip(axes.flat, picture.items(), strict=True):
+    points = points.cpu().numpy()
+    # after ReLU many samples lie on the axes, where the numbers would lie on each other
+    figures.number_points(panel, points, np.flatnonzero((points > 0).all(axis=1)).tolist() if "NL" in name else None)
 figures.show(figure)
 
 # %% [markdown]
@@ -161,7 +162,7 @@ for name, wanted in (("RC+NL", journey_depths), ("RC+RS+NL", journey_depths[-1:]
 run.record("journey", journey)
 
 # %% mystnb={"figure": {"caption": "One batch of sixteen samples on its way through a random network with recentering and ReLU, no rescaling: after five numbers of layers, and (last panel) after as many with rescaling on. Each panel: the plane of the sample of largest norm (star, at (1, 0) by construction) and the mean of the others (circles), in units of the largest norm. Look at how long the circles are and in which direction they lie, panel by panel.", "name": "fig-01-journey"}, "image": {"alt": "Six panels in the plane of two directions, each with one star at one on the horizontal axis and fifteen circles for the other samples; five panels are five depths of a network with recentering and ReLU, the sixth is a network with batch normalization at the last of these depths. The position of the circles relative to the star is what changes from panel to panel."}} tags=["hide-input"]
-figure, axes = figures.new_figure(rows=2, columns=3, height=2.2, sharex=True, sharey=True)
+figure, axes = figures.new_figure(rows=3, columns=2, height=2.2, sharex=True, sharey=True)
 for panel, stop in zip(axes.flat, journey, strict=False):
     figures.star_and_circles(panel, np.array(stop["points"]), stop["index"])
     label = "batch norm" if stop["stages"] == "RC+RS+NL" else "RC + ReLU"
@@ -232,8 +233,9 @@ run.glue("epsilon-bias-at-one-hundredth", f"epsilon_bias['relative'][{int(np.arg
 # %% mystnb={"figure": {"caption": "What $\\varepsilon=10^{-5}$ takes away: relative error of a neuron after torch's `BatchNorm1d` with its default $\\varepsilon$, against the standard deviation of the neuron over the batch. Points: measured; curve: $1-\\sqrt{v/(v+\\varepsilon)}$. Both axes are logarithmic.", "name": "fig-01-epsilon"}, "image": {"alt": "A falling curve with points on it. The relative error is near one for standard deviations of one ten-thousandth, and falls with slope minus two on the logarithmic axes from about one hundredth on."}} tags=["hide-input"]
 figure, axes = figures.new_figure()
 fine = np.logspace(-4, 1, 200)
-axes[0, 0].loglog(fine, -np.expm1(-0.5 * np.log1p(1e-5 / fine**2)), color=figures.COLORS[4])
-axes[0, 0].loglog(scales, epsilon_bias, "o", color=figures.COLORS[1])
+axes[0, 0].loglog(fine, -np.expm1(-0.5 * np.log1p(1e-5 / fine**2)), color="black", label="formula")
+axes[0, 0].loglog(scales, epsilon_bias, "o", color=figures.COLORS[1], label="measured")
+axes[0, 0].legend()
 axes[0, 0].set(xlabel="standard deviation of the neuron over the batch", ylabel="relative error")
 figures.show(figure)
 
@@ -289,7 +291,7 @@ run.glue("first-layer-largest", "max(first_layer_only[name] for name in first_la
 run.glue("later-layers-least", "later_layers['RC+NL']")
 run.glue("later-layers-least-rescaled", "later_layers['RC+RS+NL']")
 
-# %% mystnb={"figure": {"caption": "Two networks of the same weights, recentering in every layer or in the first layer only: relative distance of their representations after each layer, median over networks, with the range over all networks shaded. The linear ones differ by rounding alone; a distance that is exactly zero, as in the first layer, is drawn at the bottom.", "name": "fig-01-first-layer"}, "image": {"alt": "Four curves over layers one to thirty on a logarithmic axis. The two curves of linear networks stay between ten to the minus sixteen and ten to the minus thirteen. The two curves of ReLU networks jump to order one at the second layer and stay there."}} tags=["hide-input"]
+# %% mystnb={"figure": {"caption": "Two networks of the same weights, recentering in every layer or in the first layer only: relative distance of their representations after each layer, median over networks, with the range over all networks shaded. The linear ones differ by rounding alone; a distance that is exactly zero, as in the first layer, is drawn at the bottom.", "name": "fig-01-first-layer"}, "image": {"alt": "Four curves with bands over the layers, distance on a logarithmic axis: two for linear networks, RC and RC+RS, and two for networks with ReLU, RC+NL and RC+RS+NL."}} tags=["hide-input"]
 figure, axes = figures.new_figure(height=3.6)
 floor = 1e-17
 shown = {name: distances[name].clamp(min=floor).numpy() for name in names}
@@ -432,7 +434,10 @@ run.record("rank_of_rank_three", {name: [int(r.min()), int(r.max())] for name, r
 run.record("rank_of_rank_three_draws", ceiling_draws)
 figures.table(
     [
-        [name, *(deep[name][key] for key in ("mean_rank", "full_rank_share", "mean_angle_deg", "mean_gap"))]
+        [
+            name,
+            *(figures.or_zero(deep[name][k]) for k in ("mean_rank", "full_rank_share", "mean_angle_deg", "mean_gap")),
+        ]
         for name in deep_names
     ],
     header=[
@@ -477,7 +482,8 @@ line = np.median(shown["none"][0]) + linear_theory.spread_rate(4, parameters.dee
     np.array(deep_depths) - 1
 )
 axes[0, 0].plot(deep_depths, np.minimum(line, 17), ":", color="#555555", label="none, theory")
-axes[0, 0].set(xscale="log", xlabel="depth", ylabel="$\\log_{10}(s_1/s_4)$")
+axes[0, 0].set(xscale="log", xlabel="depth (layers)", ylabel="$\\log_{10}(s_1/s_4)$")
+figures.plain_ticks(axes[0, 0].xaxis)
 axes[0, 0].legend()
 figures.show(figure)
 
@@ -642,7 +648,7 @@ run.record("wide_path_allowance", 2 * linear_theory.stationary_gap(4, aligned_wi
 run.glue("aligned-cosine-gap", "aligned_gap_first")
 run.glue("aligned-last-gap", "aligned_gap_last")
 
-# %% mystnb={"figure": {"caption": "From nearly parallel to orthogonal: mean orthogonality gap of four samples, all at cosine 0.999 in the input, in linear networks with RMS rescaling. Black: the infinite-width map {eq}`eq-01-map`, which ends in the exponential decay by $n/(n+2)$ a layer. Symbols: simulated widths, with two standard errors shaded; each leaves the black curve at its own floor.", "name": "fig-01-decay"}, "image": {"alt": "A black curve falls from 0.87, first slowly, then along a straight line on the logarithmic axis. Three curves of simulated networks follow it and level off one after the other, the narrowest first and highest, the widest last and lowest."}} tags=["hide-input"]
+# %% mystnb={"figure": {"caption": "From nearly parallel to orthogonal: mean orthogonality gap of four samples, all at cosine 0.999 in the input, in linear networks with RMS rescaling. Thick grey: the infinite-width map {eq}`eq-01-map`, which ends in the exponential decay by $n/(n+2)$ a layer. Symbols: simulated widths, with two standard errors shaded. Look at where each of them leaves the grey curve.", "name": "fig-01-decay"}, "image": {"alt": "Orthogonality gap on a logarithmic axis against depth. A thick grey curve, infinite width, falls from 0.87, first slowly, then along a straight line; a curve with symbols and a band for each of the simulated widths."}} tags=["hide-input"]
 figure, axes = figures.new_figure(height=3.6)
 means = {width: gaps.mean(dim=1).numpy() for width, gaps in aligned.items()}
 errors = {width: gaps.std(dim=1).numpy() / math.sqrt(aligned_draws) for width, gaps in aligned.items()}
@@ -650,9 +656,12 @@ figures.curves(
     axes[0, 0], aligned_depths, [(f"width {width}", means[width]) for width in aligned_widths],
     bands=[(means[width] - 2 * errors[width], means[width] + 2 * errors[width]) for width in aligned_widths],
 )  # fmt: skip
-axes[0, 0].plot(range(len(path)), path, color="black", lw=1.2, label="infinite width")
+axes[0, 0].plot(range(len(path)), path, color="#999999", lw=4, zorder=1, label="infinite width")
 axes[0, 0].set(
-    yscale="log", ylim=(min(m.min() for m in means.values()) / 3, 1.2), xlabel="depth", ylabel="orthogonality gap"
+    yscale="log",
+    ylim=(min(m.min() for m in means.values()) / 3, 1.2),
+    xlabel="depth (layers)",
+    ylabel="orthogonality gap",
 )
 axes[0, 0].legend()
 figures.show(figure)
@@ -734,7 +743,7 @@ for key, expression in (
 ):
     run.glue(key, expression, optional=True)  # a run without a batch of four has nothing to glue
 
-# %% mystnb={"figure": {"caption": "The floor of the orthogonality gap against width, both logarithmic. Symbols: simulated, mean over networks; their standard errors are smaller than the symbols where not drawn. Lines: {eq}`eq-01-floor`, without any fitted constant. The right ends of the lines name the batch size.", "name": "fig-01-floor"}, "image": {"alt": "One falling straight line for each batch size, of slope minus one half on logarithmic axes, larger batches above smaller ones. The simulated points lie on the lines, slightly above them where the width is only a few times the batch size."}} tags=["hide-input"]
+# %% mystnb={"figure": {"caption": "The floor of the orthogonality gap against width, both logarithmic. Symbols: simulated, mean over networks; with bars of two standard errors, hidden where they are smaller than the symbols. Lines: {eq}`eq-01-floor`, without any fitted constant. The right ends of the lines name the batch size.", "name": "fig-01-floor"}, "image": {"alt": "One falling straight line for each batch size, of slope minus one half on logarithmic axes, larger batches above smaller ones, each with symbols for the simulated widths."}} tags=["hide-input"]
 figure, axes = figures.new_figure(height=3.8)
 panel = axes[0, 0]
 for index, n in enumerate(parameters.batch_sizes):
@@ -750,6 +759,8 @@ for index, n in enumerate(parameters.batch_sizes):
     )  # fmt: skip
     figures.label_line_end(panel, grid, [cell["predicted"] for cell in of_n], f"n = {n}", index)
 panel.set(xscale="log", yscale="log", xlabel="width", ylabel="mean orthogonality gap")
+figures.plain_ticks(panel.xaxis)
+figures.plain_ticks(panel.yaxis)
 figures.show(figure)
 
 # %% tags=["hide-input"]
@@ -843,8 +854,11 @@ run.judge("rescaling-orthogonalizes", "stationary-gap-formula")
 # *Medium, 30 minutes; needs {prf:ref}`prop-01-floor`, and a few lines of Python.*
 #
 # A linear network with RC+RS brings its samples to a regular simplex. Predict its stationary distance $\lVert K/\lVert X\rVert_F^2 - G/(n-1)\rVert_F$ at $n=5$ and width 512 without a new calculation, and measure it.
+# ```
 #
-# Hint 1: in which space do the columns of $X$ live after RC? Hint 2: what is RMS in an orthonormal basis of that space?
+# ```{admonition} Hint
+# :class: dropdown
+# In which space do the columns of $X$ live after RC? What is RMS in an orthonormal basis of that space?
 # ```
 #
 # ````{solution} ex-01-simplex-floor

@@ -84,8 +84,8 @@ run = records.start("02_rank_theorem", parameters)
 
 
 def plus_minus(mean, error):
-    """A mean with its standard error, for a table."""
-    return f"{mean:.4g} ± {error:.2g}"
+    """A mean with its standard error, for a table; an error that the mean's last digit cannot feel is left out."""
+    return f"{mean:.4g} (error below 10⁻⁹)" if 0 < error < 1e-9 else f"{mean:.4g} ± {error:.2g}"
 
 
 # %% [markdown]
@@ -419,8 +419,8 @@ run.glue("pairs-six", "rank_growth['three antipodal pairs']['share_at_six']")
 figure, axes = figures.new_figure(height=3.4)
 after = np.arange(1, shown_neurons + 1)
 figures.curves(axes[0, 0], after, [(name, found["mean_rank"]) for name, found in growth.items()])
-axes[0, 0].axhline(6, color="#555555", lw=0.8)
-axes[0, 0].axhline(5, color="#555555", lw=0.8, ls=":")
+axes[0, 0].axhline(6, color="#555555", lw=0.8, zorder=1)
+axes[0, 0].axhline(5, color="#555555", lw=0.8, ls=":", zorder=1)
 axes[0, 0].set(xlabel="neurons k", ylabel="mean rank", ylim=(0, 6.3), xlim=(0, shown_neurons + 0.5))
 figures.show(figure)
 
@@ -882,8 +882,8 @@ for panel, (dimension, found) in zip(axes[:, 0], cones.items(), strict=True):
         cone_openings,
         found,
         [
-            ("n/γ, with γ at least", [c["n"] / c["gamma_lower"] for c in found]),
-            ("1/γ, with γ at most", [1 / c["gamma_upper"] for c in found]),
+            ("n / lower bound of γ", [c["n"] / c["gamma_lower"] for c in found]),
+            ("1 / upper bound of γ", [1 / c["gamma_upper"] for c in found]),
         ],
     )
     panel.set(xlabel="opening δ", title=f"dimension {dimension}")
@@ -985,11 +985,15 @@ run.judge("review-single-layer-lifts")
 # \mathbb{E}\,\lvert x' - y'\rvert^2 \le \tfrac12\, d' s^2\, \lvert x - y\rvert^2 ,
 # $$ (eq-02-contraction)
 #
-# and the two sides differ by at most $d'\,\mathbb{E}\bigl[(w\cdot(x-y))^2;\ w \cdot x + b \text{ and } w\cdot y + b \text{ of different signs}\bigr]$.
+# and the two sides differ by at most $d'\,\mathbb{E}\bigl[(w\cdot(x-y))^2;\ A\bigr]$, where $A$ is the event that $w \cdot x + b$ and $w\cdot y + b$ have different signs.
 # ```
 #
 # ```{prf:proof}
-# Put $p = w \cdot x + b$ and $q = w \cdot y + b$. Always $(\mathrm{ReLU}(p) - \mathrm{ReLU}(q))^2 + (\mathrm{ReLU}(-p) - \mathrm{ReLU}(-q))^2 \le (p - q)^2$, with equality if $p$ and $q$ have the same sign: then one term is $(p - q)^2$ and the other is zero. For different signs the terms are
+# Put $p = w \cdot x + b$ and $q = w \cdot y + b$. Always
+#
+# $$ (\mathrm{ReLU}(p) - \mathrm{ReLU}(q))^2 + (\mathrm{ReLU}(-p) - \mathrm{ReLU}(-q))^2 \le (p - q)^2, $$
+#
+# with equality if $p$ and $q$ have the same sign: then one term is $(p - q)^2$ and the other is zero. For different signs the terms are
 # $p^2$ and $q^2$, and $(p - q)^2 = (\lvert p\rvert + \lvert q\rvert)^2$. By symmetry both terms have the same expectation, so each has at most half of $\mathbb{E}(p - q)^2 = s^2\lvert x - y\rvert^2$. Add the $d'$ neurons.
 # ```
 #
@@ -1047,6 +1051,7 @@ run.record(
         "cells": sum(len(cells) for cells in family.values()),
         "cells_at_upper_edge": sum(cell["edge"] == "upper" for cells in family.values() for cell in cells),
         "cells_at_lower_edge": sum(cell["edge"] == "lower" for cells in family.values() for cell in cells),
+        "rates": rates,
         "largest_rate": max(rates),
         "best_low": rank_summaries.count_interval(parameters.n_networks, parameters.n_networks, "all")["all_low"],
         "least_high": rank_summaries.count_interval(0, parameters.n_networks, "none")["none_high"],

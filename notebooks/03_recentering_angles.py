@@ -229,6 +229,7 @@ for ax, n in zip(axes[:, 0], (reference, largest), strict=True):
         title=f"batch of {n}, width {parameters.width}",
     )  # fmt: skip
 axes[-1, 0].set_xlabel("depth (linear layers)")
+figures.plain_ticks(axes[-1, 0].xaxis)
 figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside upper center", ncols=3)
 figures.show(figure)
 
@@ -239,7 +240,7 @@ angle_figures.essay_bands(ax)
 grid = np.unique(np.round(np.geomspace(2, 2 * largest, 60)).astype(int))
 escaped = {n: state for n in grid if n >= 3 and (state := angles.escaped_state(n)) is not None}
 for index, (name, row) in enumerate(by_stage.items()):
-    style = figures.line_style(index)
+    style = angle_figures.row_style(index)
     angle_figures.measured_points(
         ax, list(row), [c["mean_deg"] for c in row.values()], [c["standard_error_deg"] for c in row.values()],
         index=index, label=name,
@@ -263,7 +264,7 @@ figures.table(
             c["stages"],
             c["n"],
             angle_figures.with_error(c["mean_deg"], c["standard_error_deg"]),
-            c["median_deg"],
+            figures.or_zero(c["median_deg"]),
             c["theory_at_depth_deg"],
             c["theory_deg"],
         )
@@ -391,7 +392,7 @@ for name in ("NL", "RMS+NL", "STD+NL", "RC+RS+NL"):
 run.record("one_layer", one_layer)
 run.record("one_layer_draws", ONE_LAYER_DRAWS)
 
-# %% mystnb={"figure": {"caption": "The angle after one layer against the angle before it, for a symmetric batch of eight at infinite width; points: single simulated layers, many thousand neurons wide. A row is at rest where its curve meets the grey diagonal. Where to look: ReLU alone touches the diagonal at 0 only, and is tangent to it; STD lies below it with a smaller slope; RMS crosses it; with recentering the curve is horizontal.", "name": "fig-03-maps"}, "image": {"alt": "Angle after one layer against angle before it, both in degrees, with the diagonal in grey: four exact curves for infinite width, with simulated points and error bars on them."}} tags=["hide-input"]
+# %% mystnb={"figure": {"caption": "The angle after one layer against the angle before it, for a symmetric batch of eight at infinite width; points: single simulated layers, many thousand neurons wide. A row is at rest where its curve meets the grey diagonal. Where to look: ReLU alone meets the diagonal at 0 only, as its tangent; STD lies below it with a smaller slope; RMS crosses it; with recentering the curve is horizontal.", "name": "fig-03-maps"}, "image": {"alt": "Angle after one layer against angle before it, both in degrees, with the diagonal in grey: four exact curves for infinite width, with simulated points and error bars on them."}} tags=["hide-input"]
 figure, axes = figures.new_figure(height=4.0)
 before = np.radians(np.concatenate([np.geomspace(0.01, 1, 30), np.linspace(1.2, 98, 60)]))
 maps = {
@@ -850,7 +851,7 @@ run.record(
 for key in ("width", "wider", "at_widening_deg", "first_wide_layer_deg", "at_end_deg", "change", "control_change"):
     run.glue(f"widened-{key.replace('_', '-')}", f"widened['{key}']", optional=True)
 
-# %% mystnb={"figure": {"caption": "Division by the standard deviation without recentering. Top: mean angle in degrees at the last layer, by batch size and width; last column, infinite width (blank for fewer than four samples; blank elsewhere where every draw had a sample of norm zero). Where to look: cells below the diagonal, where the batch is not small against the width. Bottom: the angle in a narrow network, continued from the dashed line on in a wide one (solid; mean and band from the 10 % to the 90 % quantile of the draws), and independent networks that stay narrow (dashed; mean).", "name": "fig-03-std"}, "image": {"alt": "Above, a table in colors of mean angles in degrees, batch sizes as rows, widths as columns, the last column for infinite width. Below, two curves of the angle over depth with a vertical dashed line in the middle, one for networks that become wide there and one for networks that do not."}} tags=["hide-input"]
+# %% mystnb={"figure": {"caption": "Division by the standard deviation without recentering. Top: mean angle in degrees at the last layer, by batch size and width; last column, infinite width (blank for fewer than four samples; blank elsewhere where every draw had a sample of norm zero). Where to look: cells below the diagonal, where the batch is not small against the width. Bottom: the angle in a narrow network, continued from the dotted line on in a wide one (solid; mean and band from the 10 % to the 90 % quantile of the draws), and independent networks that stay narrow (dashed; mean).", "name": "fig-03-std"}, "image": {"alt": "Above, a table in colors of mean angles in degrees, batch sizes as rows, widths as columns, the last column for infinite width. Below, two curves of the angle over depth with a vertical dotted line in the middle, one for networks that become wide there and one for networks that do not."}} tags=["hide-input"]
 figure, axes = figures.new_figure(rows=2, height=3.3)
 lookup = {(c["n"], c["width"]): c for c in std_cells}
 table = [
@@ -1068,7 +1069,7 @@ figures.table(
             o["stages"], o["n"],
             angle_figures.with_error(o["after_norm_deg"], o["after_norm_standard_error_deg"]), o["theory_norm_deg"],
             angle_figures.with_error(o["after_relu_deg"], o["after_relu_standard_error_deg"]), o["theory_relu_deg"],
-            by_stage[before_of[o["stages"]]][o["n"]]["mean_deg"],
+            figures.or_zero(by_stage[before_of[o["stages"]]][o["n"]]["mean_deg"]),
         )
         for o in order_cells
     ],
@@ -1286,14 +1287,13 @@ figure, axes = figures.new_figure(rows=4, columns=2, height=1.75, sharex=True, s
 for row, name in enumerate(shown):
     entry = next(a for a in found_activity if a["stages"] == name)
     for column, place in enumerate(("before", "after")):
-        skew = entry[f"skewness_{place}"]
-        text = "skewness –" if skew is None else f"skewness {skew:.2f}"
+        text = f"skewness {angle_figures.plain_number(entry[f'skewness_{place}'])}"
         if place == "after":
             text += f"\nzeros {entry['zero_fraction_after']:.3f}"
         angle_figures.histogram_panel(
             axes[row, column], histograms[name][place], title=f"{name}, {place} ReLU", text=text
         )
-    axes[row, 0].set_ylabel("share a bin")
+    axes[row, 0].set_ylabel("share per bin")
 for ax in axes[-1]:
     ax.set_xlabel("activity (root mean squares)")
 figures.show(figure)
@@ -1686,7 +1686,7 @@ for ax, name, place, title in (
 ):
     angle_figures.histogram_panel(ax, histograms[name][place], title=title, logarithmic=False)
     ax.set(xlabel="activity", xlim=(-0.3, 4) if place == "after" else (-4, 4))
-axes[0, 0].set_ylabel("share a bin")
+axes[0, 0].set_ylabel("share per bin")
 figures.show(figure)
 
 # %% [markdown]

@@ -197,7 +197,8 @@ figures.show(figure)
 # \begin{pmatrix} E_\uparrow' \\ E_\downarrow' \end{pmatrix} =
 # \begin{pmatrix} p & p \\ q & q \end{pmatrix}
 # \begin{pmatrix} E_\uparrow \\ E_\downarrow \end{pmatrix},
-# \qquad p = \Bigl(\frac{n-k}{n}\Bigr)^2, \quad q = \Bigl(\frac kn\Bigr)^2,
+# \qquad
+# \begin{aligned} p &= \Bigl(\frac{n-k}{n}\Bigr)^2, \\ q &= \Bigl(\frac kn\Bigr)^2, \end{aligned}
 # $$ (eq-04-transfer)
 #
 # plus what falls into the gap from outside, when an interval around one of its two end points is cut within the gap. Their sum grows by
@@ -801,7 +802,11 @@ run.judge("tree-one-outlier")
 # ```
 #
 # ```{prf:proof}
-# Tree: the two children of $v$ contribute $\mathrm{ReLU}(z_i)\mathrm{ReLU}(z_j) + \mathrm{ReLU}(-z_i)\mathrm{ReLU}(-z_j) = \max(z_iz_j, 0)$ with $z = v - \bar v$, and the average of $z_i z_j$ over the neurons is the
+# Tree: the two children of $v$ contribute
+#
+# $$ \mathrm{ReLU}(z_i)\,\mathrm{ReLU}(z_j) + \mathrm{ReLU}(-z_i)\,\mathrm{ReLU}(-z_j) = \max(z_iz_j, 0) $$
+#
+# with $z = v - \bar v$, and the average of $z_i z_j$ over the neurons is the
 # recentered Gram matrix, up to the number of neurons. Network: each column of $GXW$ is Gaussian with covariance $\frac{\sigma^2}{d}\,GXX^\top G$, and by the symmetry $z \to -z$, $2\,\mathbb E\,\mathrm{ReLU}(z_i)\mathrm{ReLU}(z_j) = \mathbb E\max(z_iz_j, 0)$. On the diagonal,
 # $\max(z_i^2, 0) = z_i^2$ for either law. At depth 1 the recentered batch has rank one, $z = w\,(y - \bar y)$, and $\mathbb E\,\lvert z_iz_j\rvert = \mathbb E\,w^2\,\lvert y_i - \bar y\rvert\,\lvert y_j-\bar y\rvert$ has the same form for any law of $w$.
 # ```
@@ -1226,7 +1231,7 @@ run.judge("symmetric-no-unique-point", "symmetric-coin", "outlier-identity-in-on
 # ```
 #
 # ```{admonition} Hint
-# :class: dropdown tip
+# :class: dropdown
 # The mean of the batch is $(a+1)/3$. For (2), all neurons are two-valued from depth 1 on: use {eq}`eq-04-transfer` with $k=1$ for either gap.
 # ```
 #
@@ -1246,7 +1251,7 @@ run.judge("symmetric-no-unique-point", "symmetric-coin", "outlier-identity-in-on
 # ```
 #
 # ```{admonition} Hint
-# :class: dropdown tip
+# :class: dropdown
 # For (2) and (3) compute $1 - \rho_k/\rho_1$ exactly and let $n$ grow. For (4) ask which intervals feed an inner gap, and how long they are.
 # ```
 #
@@ -1264,7 +1269,7 @@ run.judge("symmetric-no-unique-point", "symmetric-coin", "outlier-identity-in-on
 # ```
 #
 # ```{admonition} Hint
-# :class: dropdown tip
+# :class: dropdown
 # Write the second expression as a product of two increasing ones. For (3), count the equations: how many conditions is $\alpha=\beta$?
 # ```
 #
@@ -1281,7 +1286,7 @@ run.judge("symmetric-no-unique-point", "symmetric-coin", "outlier-identity-in-on
 # ```
 #
 # ```{admonition} Hint
-# :class: dropdown tip
+# :class: dropdown
 # For (2) put the minimum close to its neighbor, relative to all other distances; {prf:ref}`prop-04-constants` says that this must work in the end.
 # ```
 #
@@ -1299,7 +1304,7 @@ run.judge("symmetric-no-unique-point", "symmetric-coin", "outlier-identity-in-on
 # ```
 #
 # ```{admonition} Hint
-# :class: dropdown tip
+# :class: dropdown
 # The recentered rows at depth 1 follow from two neurons, $(0,0,a,b)$ and $(b,a,0,0)$. When is a Gaussian mean of $\lvert z_iz_j\rvert$ equal to $\lvert\mathbb E z_iz_j\rvert$?
 # ```
 #
@@ -1320,7 +1325,7 @@ run.judge("symmetric-no-unique-point", "symmetric-coin", "outlier-identity-in-on
 # ```
 #
 # ```{admonition} Hint
-# :class: dropdown tip
+# :class: dropdown
 # A coordinate of the turned batch is the projection of the points onto a line. Who is the extreme of a projection?
 # ```
 #
@@ -1340,7 +1345,7 @@ run.judge("symmetric-no-unique-point", "symmetric-coin", "outlier-identity-in-on
 # ```
 #
 # ```{admonition} Hint
-# :class: dropdown tip
+# :class: dropdown
 # Which $k$ wins in either batch, and which $k$ comes next? The growth rates are in {eq}`eq-04-transfer`.
 # ```
 #
@@ -1358,7 +1363,7 @@ run.judge("symmetric-no-unique-point", "symmetric-coin", "outlier-identity-in-on
 # ```
 #
 # ```{admonition} Hint
-# :class: dropdown tip
+# :class: dropdown
 # (1) Follow the exponent of $n$ along one branch from its first cut that is not an integer. (2) Use `bnlib.tree_families.verify` and look at `inside_left`; record the depth of the last hit.
 # ```
 #

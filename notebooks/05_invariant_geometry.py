@@ -156,13 +156,13 @@ run.record("inner_product_open_cluster", largest_inner_product(batch(DEMO_N, DEM
 run.glue("largest-inner", "max(inner_products[law] for law in inner_products)")
 run.glue("inner-open", "inner_product_open_cluster")
 
-# %% mystnb={"figure": {"caption": "Top: Definition 12 in its plane for a batch of eight (circles), the batch mean (cross), and the recentered vectors (arrows), which are opposite. Bottom: one dot a neuron of a wide layer, the odd sample's activity against a cluster sample's. For the collapsed cluster (dots) every neuron lies on one of the axes; a cluster opened by half a radian (triangles) leaves the axes.", "name": "fig-05-geometry"}, "image": {"alt": "Top panel: the odd sample on the horizontal axis at distance one, the cluster close to the origin on the vertical axis, and two opposite arrows, one long and one short. Bottom panel: a scatter of neurons; dots lie exactly on the two axes in the shape of an L, some triangles lie off the axes, near the corner."}} tags=["hide-input"]
+# %% mystnb={"figure": {"caption": "Top: Definition 12 in its plane for a batch of eight (star: the odd sample; circle: the other seven), the batch mean (cross), and the recentered vectors (arrows), which are opposite. Bottom: one dot a neuron of a wide layer, the odd sample's activity against a cluster sample's. For the collapsed cluster (dots) every neuron lies on one of the axes; a cluster opened by half a radian (triangles) leaves the axes.", "name": "fig-05-geometry"}, "image": {"alt": "Top panel: the odd sample on the horizontal axis at distance one, the cluster close to the origin on the vertical axis, and two opposite arrows, one long and one short. Bottom panel: a scatter of neurons; dots lie exactly on the two axes in the shape of an L, some triangles lie off the axes, near the corner."}} tags=["hide-input"]
 figure, axes = figures.new_figure(rows=2, height=3.0)
 invariant_figures.draw_geometry(axes[0, 0], invariant_geometry.invariant_representation(DEMO_N))
 families = []
 for angle, marker, index, name in (
     (OPEN_ANGLE, "^", 1, "cluster open by half a radian"),
-    (0.0, "o", 0, "collapsed cluster"),
+    (0.0, "o", 2, "collapsed cluster"),
 ):
     h = batch(DEMO_N, DEMO_WIDTH, angle) @ gaussian[:8].transpose(0, 1).reshape(DEMO_WIDTH, -1)
     y = torch.relu(h - h.mean(dim=0)).cpu()
@@ -196,8 +196,10 @@ run.judge("orthogonality-every-draw")
 # $w_k\sim N(0,\frac{2\alpha}{d}I_{d_0})$, $\alpha>0$. After recentering and ReLU
 #
 # $$
-# \mathbb E\lVert x_1'\rVert^2 = \alpha\Bigl(\frac{n-1}{n}\Bigr)^2 R^2, \qquad
-# \mathbb E\lVert \nu'\rVert^2 = \alpha\,\frac{R^2}{n^2}, \qquad x_1'\cdot\nu' = 0 ,
+# \begin{aligned}
+# \mathbb E\lVert x_1'\rVert^2 &= \alpha\Bigl(\frac{n-1}{n}\Bigr)^2 R^2, \\
+# \mathbb E\lVert \nu'\rVert^2 &= \alpha\,\frac{R^2}{n^2}, \qquad x_1'\cdot\nu' = 0 ,
+# \end{aligned}
 # $$ (eq-05-second)
 #
 # the last for every draw. If $R^2 = 1+1/(n-1)^2$, as in {prf:ref}`def-05-invariant`, then $\mathbb E\lVert x_1'\rVert^2=1$ if and only if
@@ -393,7 +395,10 @@ figures.show(figure)
 # collapsed, but whose lengths are those of {prf:ref}`def-05-invariant`. For $x_1\perp\nu_c$
 #
 # $$
-# \Bigl(\frac n{n-1}\Bigr)^2 - R^2 = \Bigl(1+\frac1{n-1}\Bigr)^2 - 1 - \frac1{(n-1)^2} = \frac2{n-1} > 0 .
+# \begin{aligned}
+# \Bigl(\frac n{n-1}\Bigr)^2 - R^2 &= \Bigl(1+\frac1{n-1}\Bigr)^2 - 1 - \frac1{(n-1)^2} \\
+# &= \frac2{n-1} > 0 .
+# \end{aligned}
 # $$ (eq-05-gap)
 #
 # ```{prf:proposition} The hypothesis is never met
@@ -910,7 +915,7 @@ invariant_figures.draw_ratio_laws(
     {d: paths[d]["ratio"] for d in COLLAPSED_WIDTHS},
 )
 invariant_figures.draw_scale_walks(
-    axes[1, 0], {d: (paths[d]["step"].mean / 2, paths[d]["walk"]) for d in COLLAPSED_WIDTHS[1:]}
+    axes[1, 0], {d: (paths[d]["step"].mean / 2, paths[d]["walk"]) for d in COLLAPSED_WIDTHS[1:]}, first=1
 )
 figures.show(figure)
 
@@ -950,14 +955,19 @@ run.judge(
 # $1/(n-1)$ to $R/n$. The angle between the recentered samples is therefore, to leading order,
 #
 # $$
-# \tilde\theta = \frac{\theta/(n-1)}{R/n} = \sqrt{\alpha}\,\theta, \qquad
-# \alpha = \frac{n^2}{(n-1)^2R^2} = \frac{n^2}{n^2-2n+2} > 1 .
+# \begin{aligned}
+# \tilde\theta &= \frac{\theta/(n-1)}{R/n} = \sqrt{\alpha}\,\theta, \\
+# \alpha &= \frac{n^2}{(n-1)^2R^2} = \frac{n^2}{n^2-2n+2} > 1 .
+# \end{aligned}
 # $$ (eq-05-grow)
 #
 # ReLU then takes an angle $\tilde\theta$ to $\theta'$ with $\cos\theta' = J(\cos\tilde\theta)$. With $J(\cos t) = (\sin t + (\pi-t)\cos t)/\pi$,
 #
 # $$
-# 1 - J(\cos t) = (1-\cos t) - \frac{\sin t - t\cos t}{\pi} = \frac{t^2}{2} - \frac{t^3}{3\pi} + O(t^4),
+# \begin{aligned}
+# 1 - J(\cos t) &= (1-\cos t) - \frac{\sin t - t\cos t}{\pi} \\
+# &= \frac{t^2}{2} - \frac{t^3}{3\pi} + O(t^4),
+# \end{aligned}
 # $$ (eq-05-deficit)
 #
 # and $1-\cos\theta' = \theta'^2/2 + O(\theta'^4)$ turns it into
@@ -1149,7 +1159,7 @@ run.judge("review-not-a-transient")
 # {numref}`fig-05-rate` shows the density of the proof and the rates. What we do not prove: that $\lambda(n,d)$ *increases* with $d$, as the figure suggests (an open exercise).
 
 # %% tags=["hide-input"]
-GROWTH_DRAWS = min(parameters.n_seeds, 20000)
+GROWTH_DRAWS = 4 * parameters.n_seeds  # at 64 samples the growth is small beside its spread
 growth = {}
 for n in progress(growing_sizes, "finite-width growth"):
     logs = layer_moments.sample_cluster_growth(
@@ -1161,6 +1171,7 @@ for n in progress(growing_sizes, "finite-width growth"):
     growth[n] = {
         "mean": moment.mean,
         "standard_error": moment.standard_error,
+        "draws": len(logs),
         "exact": cluster_growth.growth_rate(n, parameters.width),
         "infinite_width": cluster_growth.growth_rate(n),
     }
@@ -1288,6 +1299,7 @@ invariant_figures.draw_growth_rates(
         for c in directions
         if c["start_deg"] == 90
     ],
+    f"simulated, n = {DEMO_N}",
 )
 figures.show(figure)
 
@@ -1613,8 +1625,20 @@ run.glue("deviation-16", "sqrt(kept_log_variance_16)")
 # ```{solution} ex-05-arcsine
 # :label: sol-05-arcsine
 # :class: dropdown
-# (a) Call the left side $F(s)$; $F(0)=0$. With $u=\tan\varphi$, $F'(s)=\frac2\pi\int_0^\infty\frac{2su^2}{(1+s^2u^2)(1+u^2)}\,du=\frac{4s}{\pi(1-s^2)}\int_0^\infty\Bigl[\frac1{1+s^2u^2}-\frac1{1+u^2}\Bigr]du=\frac{4s}{\pi(1-s^2)}\cdot\frac\pi2\Bigl(\frac1s-1\Bigr)=\frac2{1+s}$ for $s\ne1$, and by continuity for
-# $s=1$. Integrate. (b) For $d=2$ the condition leaves $m=1$: $B/C$ is the squared ratio of two independent normal variables, $\tan^2\varphi$ with $\varphi$ uniform. With $s=\frac1{n-1}$ the expectation in {eq}`eq-05-rate` is $2\log(1+\frac1{n-1})=2\log\frac n{n-1}$.
+# (a) Call the left side $F(s)$; $F(0)=0$. With $u=\tan\varphi$, for $s\ne1$ and $s>0$,
+#
+# $$
+# \begin{aligned}
+# F'(s) &= \frac2\pi\int_0^\infty\frac{2su^2}{(1+s^2u^2)(1+u^2)}\,du \\
+# &= \frac{4s}{\pi(1-s^2)}\int_0^\infty\Bigl[\frac1{1+s^2u^2}-\frac1{1+u^2}\Bigr]du \\
+# &= \frac{4s}{\pi(1-s^2)}\cdot\frac\pi2\Bigl(\frac1s-1\Bigr) = \frac2{1+s},
+# \end{aligned}
+# $$
+#
+# and by continuity for the other $s$. Integrate.
+#
+# (b) For $d=2$ the condition leaves $m=1$: $B/C$ is the squared ratio of two independent normal variables, $\tan^2\varphi$ with $\varphi$ uniform. With $s=\frac1{n-1}$ the expectation in {eq}`eq-05-rate` is $2\log(1+\frac1{n-1})=2\log\frac n{n-1}$.
+#
 # (c) $c_1=c_2=3/(\Gamma(\frac12)\Gamma(1))=3/\sqrt\pi$, and $\pi\Gamma(\frac32)/(2^3-2)=\pi\sqrt\pi/12$. The sum $\sin\varphi+\cos\varphi=\sqrt2\cos(\varphi-\frac\pi4)$ falls with $\lvert\varphi-\frac\pi4\rvert$.
 # ```
 #

@@ -111,7 +111,10 @@ run.record("thresholds", vars(thresholds))
 # probability one half, so
 #
 # $$
-# P\bigl(a_{(k)} \le \text{median} \le a_{(m+1-k)}\bigr) \;\ge\; 1 - 2\,P\bigl(\mathrm{Binomial}(m, \tfrac12) < k\bigr),
+# \begin{aligned}
+# P\bigl(a_{(k)} \le \text{median} &\le a_{(m+1-k)}\bigr) \\
+# &\ge 1 - 2\,P\bigl(\mathrm{Binomial}(m, \tfrac12) < k\bigr),
+# \end{aligned}
 # $$ (eq-06-interval)
 #
 # whatever the distribution. With the largest $k$ that leaves 95 percent this is the interval used on this page. A rule *holds* for a
@@ -463,7 +466,7 @@ if checked:
             (
                 row["width"],
                 row["ratios"],
-                f"{max(abs(90 - row[key]) for key in ('least_angle_deg', 'largest_angle_deg')):.1e}",
+                max(abs(90 - row[key]) for key in ("least_angle_deg", "largest_angle_deg")),
                 *(row[key] for key in ("ks_distance", "ks_p", "layers_p")),
                 *(f"{row[key]:.2f}" for key in ("lag_z", "lag_size_z")),
             )
@@ -514,7 +517,10 @@ figures.show(pictures.depth_figure(chosen, states, middle_width))
 # $t = (e + b + (m-1)c)/n$, their inner products with the batch mean, and $r = (s + m t)/n$, the mean's square, recentering makes them
 #
 # $$
-# a - 2s + r, \qquad b - 2t + r, \qquad c - 2t + r, \qquad e - s - t + r ,
+# \begin{aligned}
+# a - 2s + r, &\qquad b - 2t + r, \\
+# c - 2t + r, &\qquad e - s - t + r ,
+# \end{aligned}
 # $$ (eq-06-four)
 #
 # and $V$ maps the four to four again. Iterating this from a tight cluster costs nothing, and either settles in a state with an outlier
@@ -593,7 +599,11 @@ figures.show(pictures.arrivals_figure(parts[""], arrival_sizes, widths))
 # So there are three laws to compare, for the median onset $T_n(d)$ of batches of $n\ge12$:
 #
 # $$
-# T_n = a_n + b_n\log_2 d, \qquad T_n = a_n\, d^{\,p_n}, \qquad T_n = a_n + b_n\, d^{1/3},
+# \begin{aligned}
+# T_n &= a_n + b_n\log_2 d, \\
+# T_n &= a_n\, d^{\,p_n}, \\
+# T_n &= a_n + b_n\, d^{1/3},
+# \end{aligned}
 # $$ (eq-06-laws)
 #
 # each with **two** free parameters for every batch size, so that their likelihoods compare without a penalty. The onset of a draw is taken as log-normal around
@@ -603,7 +613,7 @@ figures.show(pictures.arrivals_figure(parts[""], arrival_sizes, widths))
 # log-likelihood that is lost against free medians in all cells, is about chi-squared with two degrees of freedom for each batch size at four widths. A law is
 # confirmed if it is better than **both** others and not rejected at 1 percent, refuted if it is worse than one of them or rejected at 0.1 percent, and inconclusive otherwise; so at most one can be confirmed.
 
-# %% mystnb={"figure": {"caption": "Onset depth against width, recentering without rescaling, Gaussian batches. Points are medians over draws, bars their 95 percent intervals; a triangle at the upper edge is a median, and an open end of a bar a bound, beyond the last layer. Above: all batch sizes that have an outlier state; on these axes a logarithmic law is a straight line. Below: for three of the batches of 12 and more, the three laws as fitted by maximum likelihood; see where they part, inside and at the ends of the range of widths.", "name": "fig-06-onset"}, "image": {"alt": "Two panels with onset depth in layers over network width on a logarithmic axis. The upper one has one curve with error bars for each batch size from 8 on, with triangles at the upper edge for medians beyond the run; the lower one has points for three batch sizes and, for each, three gray curves of different dash."}} tags=["hide-input"]
+# %% mystnb={"figure": {"caption": "Onset depth against width, recentering without rescaling, Gaussian batches. Points are medians over draws, bars their 95 percent intervals; at the line of the last layer a full triangle stands for a median beyond it, an open triangle for an upper end of the interval beyond it. Above: all batch sizes that have an outlier state; on these axes a logarithmic law is a straight line. Below: three of the batches of 12 and more, in the same colors and at the same places, with the three laws as fitted by maximum likelihood; see where they part, inside and at the ends of the range of widths.", "name": "fig-06-onset"}, "image": {"alt": "Two panels with onset depth in layers over network width on a logarithmic axis. The upper one has one curve with error bars for each batch size from 8 on, with triangles on a line at the last layer for what lies beyond the run; the lower one has points for three batch sizes and, for each, three curves in its color and of different dash."}} tags=["hide-input"]
 onset = []
 for (n, width), part in parts[""].items():
     found = onset_summary(part["onsets"], part["returned"], latest=last - 50)
@@ -778,13 +788,13 @@ beside = [n for n in powers if n in (8, 16, 64)] or powers[:3]
 pairs = [(n, parts[""][n, middle_width], parts["_with_rescaling"][n, middle_width]) for n in beside]
 figures.show(pictures.beside_figure(pairs, middle_width))
 
-# %% mystnb={"figure": {"caption": "Full batch normalization, Gaussian batches. Top: median angle between the sample of largest norm and the mean of the others at depth 30, in degrees, on the same color scale as the map without rescaling; middle: the same at the largest depth; bottom: median of the largest norm over the median norm of the others, at the largest depth. Blank cells were not followed so far.", "name": "fig-06-rescaled-map"}, "image": {"alt": "Three heat maps one below the other, batch sizes as rows and widths as columns: angles in degrees at two depths, then norm ratios."}} tags=["hide-input"]
+# %% mystnb={"figure": {"caption": "Full batch normalization, Gaussian batches. Top: median angle between the sample of largest norm and the mean of the others at depth 30, in degrees, on the same color scale as the map without rescaling; middle: the same at the largest depth; bottom: median of the largest norm over the median norm of the others, at the largest depth, on a logarithmic color scale. Blank cells were not followed so far.", "name": "fig-06-rescaled-map"}, "image": {"alt": "Three heat maps one below the other, batch sizes as rows and widths as columns: angles in degrees at two depths, then norm ratios."}} tags=["hide-input"]
 figures.show(
     pictures.corner_figure(
         [
-            (f"rescaling on, depth {early}", rescaled["cells"], early, "angle_deg", "angle, degrees", (55, 90), ".0f"),
-            (f"rescaling on, depth {last}", rescaled["cells"], last, "angle_deg", "angle, degrees", (55, 90), ".0f"),
-            (f"rescaling on, depth {last}", rescaled["details"], last, "heavy", "largest norm / median", (1, 3), ".2f"),
+            (f"rescaling on, depth {early}", rescaled["cells"], early, "angle_deg", "angle (degrees)", (55, 90), ".0f"),
+            (f"rescaling on, depth {last}", rescaled["cells"], last, "angle_deg", "angle (degrees)", (55, 90), ".0f"),
+            (f"rescaling on, depth {last}", rescaled["details"], last, "heavy", "largest norm / median", None, ".2f"),
         ]
     )
 )
@@ -934,7 +944,7 @@ run.judge("full-batch-norm-heavy-sample")
 figures.show(
     pictures.corner_figure(
         [
-            (title, source["cells"], depth, "angle_deg", "angle, degrees", (55, 90), ".0f")
+            (title, source["cells"], depth, "angle_deg", "angle (degrees)", (55, 90), ".0f")
             for title, source, depth in (
                 (f"digits, no rescaling, depth {early}", on_digits, early),
                 (f"digits, no rescaling, depth {last}", on_digits, last),
@@ -1103,7 +1113,7 @@ run.judge(
 # factor of about $1 + 1.2/n$ (the separatrix, in the chapter on infinite width), and then the longer sample wins with certainty: a step. At finite width the step is smeared.
 # In {numref}`fig-06-dose` every point has its own networks, and its bar is the exact interval.
 
-# %% mystnb={"figure": {"caption": "A symmetric batch in which one sample has another length: share of the networks (of those with an outlier) whose outlier is this sample, with exact 95 percent intervals, on a logarithmic axis of the length. Dotted lines: chance, $1/n$. See whether the curves cross it at length 1, and how steep they are there.", "name": "fig-06-dose"}, "image": {"alt": "Rising curves with error bars of a share between 0 and 1 over the length of one sample from one half to three, one for each batch size and width, with dotted lines at chance level."}} tags=["hide-input"]
+# %% mystnb={"figure": {"caption": "A symmetric batch in which one sample has another length: share of the networks (of those with an outlier) whose outlier is this sample, with exact 95 percent intervals, on a logarithmic axis of the length. Dotted lines, named at their right ends: chance, $1/n$. See whether the curves cross it at length 1, and how steep they are there.", "name": "fig-06-dose"}, "image": {"alt": "Rising curves with error bars of a share between 0 and 1 over the length of one sample from one half to three, one for each batch size and width, with dotted lines at chance level."}} tags=["hide-input"]
 factors = [0.5, 0.8, 1.0, 1.05, 1.1, 1.2, 1.5, 2.0, 3.0]
 dose = [
     row
@@ -1175,11 +1185,11 @@ run.judge("outlier-follows-input-norm")
 # :label: ex-06-two
 # *Pencil and paper, easy, 15 minutes.* In a batch of $n=2$ call the longer sample "the outlier". With {prf:ref}`thm-06-two`, what is the probability that one and the same sample is the outlier in
 # all of the layers $1,\dots,L$? What would the probability be for a claim worth testing? Which of the three rules of this page (angle, norms, share of the draws) can fail at $n=2$?
+# ```
 #
-# :::{admonition} Hint
+# ```{admonition} Hint
 # :class: dropdown
 # The ratios of different layers are independent, and exchanging the two samples turns $R_t$ into $1/R_t$.
-# :::
 # ```
 #
 # ```{solution} ex-06-two
@@ -1196,11 +1206,11 @@ run.judge("outlier-follows-input-norm")
 # *With `bnlib`, medium, 20 minutes.* The rule asks for 85°. Use `bnlib.outlier_states.outlier_state` to find, for thresholds of 80°, 85°, 88° and 89°, the
 # smallest batch size whose state at infinite width passes. Then use `symmetric_state` to find the largest batch size whose *symmetric* state, without any outlier, passes a threshold of 60°, 70° and 80°.
 # Which of the verdicts on this page could change with the threshold?
+# ```
 #
-# :::{admonition} Hint
+# ```{admonition} Hint
 # :class: dropdown
 # Both functions return a `State` whose `angle` is in radians; `outlier_state` returns `None` up to $n=6$.
-# :::
 # ```
 #
 # ```{solution} ex-06-threshold
@@ -1216,11 +1226,11 @@ run.judge("outlier-follows-input-norm")
 # :label: ex-06-draws
 # *Pencil and paper, then one line of code, medium, 20 minutes.* Suppose that in some cell 40 percent of the draws are above 85°. With $m$ draws, how likely is it that the cell counts as
 # *undecided*? Take $m = 8$, $48$ and $200$.
+# ```
 #
-# :::{admonition} Hint
+# ```{admonition} Hint
 # :class: dropdown
 # Express "fails" and "holds" by the number $N$ of draws above 85° and the rank $k$ of {eq}`eq-06-interval`.
-# :::
 # ```
 #
 # ```{solution} ex-06-draws
@@ -1239,11 +1249,11 @@ run.judge("outlier-follows-input-norm")
 #     .venv/bin/papermill notebooks/06_falsification_test.ipynb narrow.ipynb -y '{batch_sizes: [5, 8, 12, 16], widths: [8, 16, 32, 64], depths: [30, 100, 200], results_dir: build/narrow}'
 #
 # Compare the onsets, and the losses, with the page's. In which direction does each change as the width falls, and why? Which statement of this chapter does the batch of 5 put at risk?
+# ```
 #
-# :::{admonition} Hint
+# ```{admonition} Hint
 # :class: dropdown
 # How large is a fluctuation of a squared norm in one layer, relative to its mean, and how far is it from the symmetric state to the separatrix, and from the outlier state to the separatrix?
-# :::
 # ```
 #
 # ```{solution} ex-06-narrow
@@ -1262,11 +1272,11 @@ run.judge("outlier-follows-input-norm")
 # *Pencil and paper with a short loop, harder, 30 minutes.* Start from $\epsilon_0 = 0.05$ in {prf:ref}`thm-06-infinite-batch` and iterate until $s = 64$. How many layers does it take, and
 # how many of them are spent below $s = 2$? Explain the first part by turning $\epsilon' = \epsilon + \epsilon^2/(2(\pi-1))$ into a differential equation.
 # How does the number of layers depend on the width, if $\epsilon_0 \sim 1/\sqrt d$ and nothing else fluctuates?
+# ```
 #
-# :::{admonition} Hint
+# ```{admonition} Hint
 # :class: dropdown
 # What does $1/\epsilon$ do in one layer?
-# :::
 # ```
 #
 # ```{solution} ex-06-escape
@@ -1284,11 +1294,11 @@ run.judge("outlier-follows-input-norm")
 # *Open, days.* The page argues that at fixed $n\ge7$ the onset grows like $e^{dV_n}$ with the width. Find $V_n$, or bounds on it: the least "action" of a path of Gram matrices that leads from the symmetric state
 # to the separatrix, where a step from $\Sigma$ to $\Sigma'$ costs the large-deviation rate of the empirical Gram matrix of $d$ independent neurons. How does $V_n$ behave for large $n$? Is it of
 # order $n^{-3}$, as the crossover $d\sim n^3$ suggests? Test it at $n=8$ with widths between 64 and 512, where onsets can be observed.
+# ```
 #
-# :::{admonition} Hint
+# ```{admonition} Hint
 # :class: dropdown
 # Linearize first: near the symmetric state the spread of the norms is an autoregressive process with a multiplier $1-c/n$ and noise of variance of order $1/d$. The probability that its stationary law puts beyond the separatrix gives a first guess at $V_n$.
-# :::
 # ```
 #
 # ```{solution} ex-06-waiting

@@ -458,7 +458,8 @@ figures.show(figure)
 # $$
 # \begin{aligned}
 # p' &= \frac{A(1-J_o)}E, \qquad u' = \frac{B(1-J_c)}E, \\
-# E &= A\Bigl(1-\tfrac{k-1}k(1-J_o)\Bigr) - 2\sqrt{AB}\,J_1 + B\Bigl(1-\tfrac{m-1}m(1-J_c)\Bigr) .
+# E &= A\Bigl(1-\tfrac{k-1}k(1-J_o)\Bigr) - 2\sqrt{AB}\,J_1 \\
+# &\quad + B\Bigl(1-\tfrac{m-1}m(1-J_c)\Bigr) .
 # \end{aligned}
 # $$ (eq-07-two-map)
 #
@@ -623,7 +624,7 @@ figures.table(
 )
 run.judge("large-batch-expansions", "separatrix-of-large-batches")
 
-# %% mystnb={"figure": {"caption": "Top: n times the angle inside the cluster of the outlier state. Middle: n times the excess of the separatrix's norm ratio over 1. Dotted: the limits. Bottom: the change of the norm ratio a layer near the symmetric state, scaled by n squared, with its limit: a parabola whose second zero is the separatrix.", "name": "fig-07-large"}, "image": {"alt": "Three panels. Two show curves that approach a dotted horizontal line as the batch size grows, one from below and one from above. The third shows curves that dip below zero and cross it again, close to a thick gray parabola for the larger batch sizes."}} tags=["hide-input"]
+# %% mystnb={"figure": {"caption": "Top: n times the angle inside the cluster of the outlier state. Middle: n times the excess of the separatrix's norm ratio over 1. Full lines: the fixed points; dashed: their expansions in 1/n, three terms of the table above; dotted: the limits. Bottom: the change of the norm ratio a layer near the symmetric state, scaled by n squared, with its limit: a parabola whose second zero is the separatrix.", "name": "fig-07-large"}, "image": {"alt": "Three panels. Two show curves that approach a dotted horizontal line as the batch size grows, one from below and one from above. The third shows curves that dip below zero and cross it again, close to a thick gray parabola for the larger batch sizes."}} tags=["hide-input"]
 figure, axes = figures.new_figure(rows=3, height=2.9)
 pictures.large_batches(axes[:2, 0], parameters.largest_batch, parameters.figure_points)
 pictures.drift_at_infinity(axes[2, 0], [16, 64, 512])
@@ -664,7 +665,12 @@ figures.show(figure)
 # :label: lem-07-candidates
 # A ray as in {prf:ref}`thm-07-fourteen` is determined by $C = G\Sigma G$, which up to scale is
 #
-# $$ C_{11} = r^2, \quad C_{ii} = 1, \quad C_{1i} = -\frac{r^2}m, \quad C_{ij} = c = \frac{r^2/m-1}{m-1}, $$ (eq-07-ratio)
+# $$
+# \begin{aligned}
+# C_{11} &= r^2, & C_{1i} &= -\frac{r^2}m, \\
+# C_{ii} &= 1, & C_{ij} &= c = \frac{r^2/m-1}{m-1},
+# \end{aligned}
+# $$ (eq-07-ratio)
 #
 # $0 < r \le m$, with cosines $c$ between two of the others and $c_1 = -\frac rm$ to the distinguished sample. For $r < m$ it is fixed if and only if $F(r) = 0$, where, with $h(c) = \frac{1-J(c)}{1-c}$,
 #
@@ -1258,7 +1264,7 @@ run.glue("finite-input-push", "limit_orders['input_push']")
 run.glue("finite-order-infinite", "limit_orders['infinite_deg'][-1]")
 run.glue("finite-order-least", "min(limit_orders['last'][w]['median'] for w in limit_orders['last'])")
 
-# %% mystnb={"figure": {"caption": "Angle between the sample of largest norm and the mean of the others, against depth, for one Gaussian input of 12 samples: median over networks for each width, and the map of infinite width.", "name": "fig-07-orders"}, "image": {"alt": "Angle in degrees over depth on a logarithmic axis: one curve for each of several widths and one for infinite width."}} tags=["hide-input"]
+# %% mystnb={"figure": {"caption": "Angle between the sample of largest norm and the mean of the others, against depth, for one Gaussian input of 12 samples: median over networks for each width, and the map of infinite width. Bars behind the last layer: 95 percent intervals of the medians there.", "name": "fig-07-orders"}, "image": {"alt": "Angle in degrees over depth on a logarithmic axis: one curve for each of several widths and one for infinite width, and short vertical bars at the right end."}} tags=["hide-input"]
 figure, axes = figures.new_figure(height=3.6)
 escape_figures.both_orders(axes[0, 0], orders)
 figures.show(figure)
@@ -1279,7 +1285,12 @@ run.judge("limits-do-not-commute")
 # So the comparison with theory goes: start networks in the state of infinite width, let them run
 # several relaxation times, average, and extrapolate by
 #
-# $$ \text{mean at width } d = \text{value} + \frac{\text{bias}}{d}, \qquad \text{error} = \frac{s}{\sqrt{dN}}, $$ (eq-07-bias)
+# $$
+# \begin{aligned}
+# \text{mean at width } d &= \text{value} + \frac{\text{bias}}{d}, \\
+# \text{error} &= \frac{s}{\sqrt{dN}},
+# \end{aligned}
+# $$ (eq-07-bias)
 #
 # for $N$ networks, with one $s$ pooled over widths.
 
@@ -1331,7 +1342,7 @@ run.glue("finite-angle-7", "outlier_angle_7_deg")
 run.glue("finite-stay-largest-z", "max(abs(z) for z in stay_z)")
 run.glue("finite-snapshot-ratio", "snapshot_ratio")
 
-# %% mystnb={"figure": {"caption": "Mean angle inside the cluster, in percent of its value at infinite width, against the width; bars are two standard errors over the networks of the cell, which at the largest batch and width are only three, so that their bars are themselves uncertain; the table judges with an error pooled over the widths. Points of different batch sizes are drawn beside each other.", "name": "fig-07-stays"}, "image": {"alt": "Cluster angle in percent of theory over width on a logarithmic axis with error bars for four batch sizes, around a horizontal line at 100."}} tags=["hide-input"]
+# %% mystnb={"figure": {"caption": "Mean angle inside the cluster, in percent of its value at infinite width, against the width; bars are two standard errors {eq}`eq-07-bias`, with one standard deviation pooled over the widths of a batch size, as in the table; the line is the theory. Points of different batch sizes are drawn beside each other.", "name": "fig-07-stays"}, "image": {"alt": "Cluster angle in percent of theory over width on a logarithmic axis with error bars for four batch sizes, around a horizontal line at 100."}} tags=["hide-input"]
 figure, axes = figures.new_figure(height=3.6)
 escape_figures.stays(axes[0, 0], stays, {n: limits[n]["cluster_angle_deg"]["theory"] for n in limits})
 figures.show(figure)
@@ -1434,7 +1445,12 @@ run.judge("small-batches-return", "batches-of-eight-stay-out")
 # Let $\phi(x) = a\,\mathrm{ReLU}(x) - b\,\mathrm{ReLU}(-x)$ with the leaky slope $s = b/a$: $s = 0$ is ReLU, $s = 1$ linear, $s = -1$ the absolute value. With He's variance for
 # $\phi$ the kernel keeps norms and maps cosines by
 #
-# $$ J_\omega(c) = (1-\omega)\,J(c) + \omega\,c, \qquad \omega = \frac{2ab}{a^2+b^2} = \frac{2s}{1+s^2} \in [-1, 1], $$ (eq-07-leaky)
+# $$
+# \begin{aligned}
+# J_\omega(c) &= (1-\omega)\,J(c) + \omega\,c, \\
+# \omega &= \frac{2ab}{a^2+b^2} = \frac{2s}{1+s^2} \in [-1, 1],
+# \end{aligned}
+# $$ (eq-07-leaky)
 #
 # because $\mathbb E\,\mathrm{ReLU}(x)\mathrm{ReLU}(y) = \frac12J(c)$, $\mathbb E\,\mathrm{ReLU}(x)\mathrm{ReLU}(-y) = \frac12J(-c)$ and
 # $J(-c) = J(c) - c$ (from $\mathrm{ReLU}(x) = \frac{x+|x|}{2}$).
@@ -1636,7 +1652,7 @@ run.judge("leaky-critical-size", "leaky-states-stable", "leaky-outlier-angle", "
 # ```
 #
 # ```{admonition} Hint
-# :class: dropdown tip
+# :class: dropdown
 # At $u = m/n$ compute $Q$ and compare with $P$: then $c = c_1$. Near $u = 0$ use $1-J\approx1-c = u/Q$.
 # ```
 #
@@ -1655,7 +1671,7 @@ run.judge("leaky-critical-size", "leaky-states-stable", "leaky-outlier-angle", "
 # ```
 #
 # ```{admonition} Hint
-# :class: dropdown tip
+# :class: dropdown
 # Recentering leaves differences alone and shortens a cluster sample from $\frac1{n-1}$ to $\frac Rn$, $R^2 = 1+\frac1{(n-1)^2}$. ReLU maps $\theta\mapsto\theta-\frac{\theta^2}{3\pi}$.
 # ```
 #
@@ -1673,7 +1689,7 @@ run.judge("leaky-critical-size", "leaky-states-stable", "leaky-outlier-angle", "
 # ```
 #
 # ```{admonition} Hint
-# :class: dropdown tip
+# :class: dropdown
 # `infinite_width.batch_from_distances` and `infinite_width.batches` do the walking. The block named `outliers` of `class_stability` holds the multiplier.
 # ```
 #
@@ -1691,7 +1707,7 @@ run.judge("leaky-critical-size", "leaky-states-stable", "leaky-outlier-angle", "
 # ```
 #
 # ```{admonition} Hint
-# :class: dropdown tip
+# :class: dropdown
 # {numref}`fig-07-multipliers`, and the expansions of {prf:ref}`prop-07-large` and {prf:ref}`prop-07-marginal`.
 # ```
 #
@@ -1744,7 +1760,7 @@ run.judge("leaky-critical-size", "leaky-states-stable", "leaky-outlier-angle", "
 # ```
 #
 # ```{admonition} Hint
-# :class: dropdown tip
+# :class: dropdown
 # An exit at a constant rate $1/T$ has not happened by depth $L$ with probability $e^{-L/T}$: ask for $T \ge L/(-\log 0.99) \approx 100\,L$.
 # ```
 #
@@ -1763,15 +1779,32 @@ run.judge("leaky-critical-size", "leaky-states-stable", "leaky-outlier-angle", "
 # ```
 #
 # ```{admonition} Hint
-# :class: dropdown tip
+# :class: dropdown
 # Expand $\phi(x)\phi(y)$ into four products of ReLUs. Two of them see $(x, y)$ or $(-x, -y)$, two see $(x, -y)$ or $(-x, y)$.
 # ```
 #
 # ```{solution} ex-07-mixture
 # :label: sol-07-mixture
 # :class: dropdown
-# $\mathbb E\,\phi(x)\phi(y) = \frac12\bigl[(a^2+b^2)J(c) - 2ab\,J(-c)\bigr] = \frac12\bigl[(a-b)^2J(c) + 2ab\,c\bigr]$; divide by the value at $c = 1$, $\frac12(a^2+b^2)$. At $s = 1$, $\omega = 1$ and $J_1(c) = c$. At
-# $s = -1$: $J_{-1}(c) = 2J(c) - c = \frac2\pi\bigl(\sqrt{1-c^2} + (\pi-\arccos c)c\bigr) - c = \frac2\pi(\sqrt{1-c^2} + c\arcsin c)$ with $\arccos c = \frac\pi2 - \arcsin c$. Antipodal samples: $J_\omega(-1) = -\omega$, so the angle is $\arccos(-\omega)$: 90° for ReLU, 180° for a linear layer,
+# The kernel is
+#
+# $$
+# \begin{aligned}
+# \mathbb E\,\phi(x)\phi(y) &= \tfrac12\bigl[(a^2+b^2)J(c) - 2ab\,J(-c)\bigr] \\
+# &= \tfrac12\bigl[(a-b)^2J(c) + 2ab\,c\bigr];
+# \end{aligned}
+# $$
+#
+# divide by the value at $c = 1$, $\frac12(a^2+b^2)$. At $s = 1$, $\omega = 1$ and $J_1(c) = c$. At $s = -1$, with $\arccos c = \frac\pi2 - \arcsin c$,
+#
+# $$
+# \begin{aligned}
+# J_{-1}(c) = 2J(c) - c &= \tfrac2\pi\bigl(\sqrt{1-c^2} + (\pi-\arccos c)c\bigr) - c \\
+# &= \tfrac2\pi\bigl(\sqrt{1-c^2} + c\arcsin c\bigr).
+# \end{aligned}
+# $$
+#
+# Antipodal samples: $J_\omega(-1) = -\omega$, so the angle is $\arccos(-\omega)$: 90° for ReLU, 180° for a linear layer,
 # 0° for the absolute value.
 # ```
 #
@@ -1782,7 +1815,7 @@ run.judge("leaky-critical-size", "leaky-states-stable", "leaky-outlier-angle", "
 # ```
 #
 # ```{admonition} Hint
-# :class: dropdown tip
+# :class: dropdown
 # The turn comes where $Wd$ is about 1. `1 / bnlib.escape.exit_exponent(n)` gives that width.
 # ```
 #
@@ -1801,7 +1834,7 @@ run.judge("leaky-critical-size", "leaky-states-stable", "leaky-outlier-angle", "
 # ```
 #
 # ```{admonition} Hint
-# :class: dropdown tip
+# :class: dropdown
 # For noise that depends on the state the quasi-potential's curvature across the way obeys a Riccati equation along the way (Maier & Stein's work on exit problems without detailed balance).
 # ```
 #

@@ -62,11 +62,23 @@ def test_rises_have_a_curve_each(axes):
         (5.0, 0.0, "5"),
         (123.4, 56.0, "123 ± 56"),
         (0.5, 0.0999, "0.500 ± 0.100"),
-        (0.0, 2e-7, "0.0e+00 ± 2e-07"),
+        (0.0, 2e-7, "0 ± 2·10⁻⁷"),
+        (1.8e-14, 4e-16, "0 (to rounding)"),
     ],
 )
 def test_numbers_with_their_errors(value, error, text):
     assert angle_figures.with_error(value, error) == text
+
+
+def test_no_negative_zero():
+    shown = [angle_figures.plain_number(v) for v in (-0.004, 0.0, -0.006, 1.5, None)]
+    assert shown == ["0.00", "0.00", "−0.01", "1.50", "–"]
+
+
+def test_no_row_of_the_table_is_black():
+    colors = [angle_figures.row_style(index)["color"] for index in range(5)]
+    assert len(set(colors)) == 5
+    assert "#000000" not in colors
 
 
 def test_plane_panel_has_one_star_and_the_others(axes):

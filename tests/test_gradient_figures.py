@@ -16,3 +16,19 @@ def test_map_draws_every_cell_and_the_line():
     heights = [line.get_ydata()[0] for line in axes[0, 0].lines[1::2]]
     assert heights == pytest.approx([0.5, 1.0])  # 2 is the first row's center, 3 half-way to the second's
     plt.close(figure)
+
+
+def test_new_panels_draw_what_they_are_given():
+    figure, axes = figures.new_figure(rows=3)
+    spectra = [
+        {"activation": "relu", "depth": depth, "largest": 2.0**depth, "mean_square": 1.5**depth, "median": 0.5**depth}
+        for depth in (1, 2, 4)
+    ]
+    gradient_figures.jacobian_spectra(axes[0, 0], spectra)
+    assert [line.get_ydata()[-1] for line in axes[0, 0].lines[:3]] == pytest.approx([16.0, 1.5**2, 0.0625])
+    paths = [{"arithmetic": "exact", "path": [0.0, -50.0, None, None]}, {"arithmetic": "float32", "path": [0.0, -5.0, -9.0, 3.0]}]
+    gradient_figures.arithmetic_paths(axes[1, 0], paths)
+    assert [len(line.get_xdata()) for line in axes[1, 0].lines[:2]] == [2, 3]
+    gradient_figures.backward_eigenvalues(axes[2, 0], [4, 8], {"G": [3.0, 2.0], "L": [2.0, 1.5]})
+    assert [text.get_text() for text in axes[2, 0].get_legend().get_texts()] == ["G", "L"]
+    plt.close(figure)

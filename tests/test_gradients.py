@@ -83,7 +83,19 @@ def test_standard_error_has_the_right_size(seed):
 
 def test_numpy_and_torch_activations_agree():
     x = np.linspace(-3, 3, 13)
-    for name in ("identity", "relu", "abs", "tanh", "sigmoid", "gelu", "silu", "sin", "leaky 0.3", "tanh 0.5"):
+    for name in (
+        "identity",
+        "relu",
+        "abs",
+        "tanh",
+        "sigmoid",
+        "gelu",
+        "silu",
+        "sin",
+        "leaky 0.3",
+        "power 2.5",
+        "tanh 0.5",
+    ):
         assert np.allclose(parsed_activation(name)(x), gradients.torch_activation(name)(torch.tensor(x)).numpy())
 
 

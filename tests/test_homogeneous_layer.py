@@ -56,8 +56,9 @@ def test_errors(unchecked):
         (np.full((3, 3), np.nan), "must be finite"),
         (np.triu(np.ones((4, 4))), "must be symmetric"),
         (np.diag([1.0, 1.0, -1.0]), "positive semi-definite"),
-        (np.ones((4, 4)), "rank at least 2"),
-        (np.outer([1.0, 2, 3], [1.0, 2, 3]), "rank at least 2"),
+        (np.ones((4, 4)), "nothing is left after centering"),
+        (np.eye(4) - 2, "positive semi-definite"),
+        (np.outer([1.0, 2, 3], [1.0, 2, 3]), "rank at least 2 after centering, got 1: the integral needs it"),
     ):
         with pytest.raises(ValueError, match=sentence):
             homogeneous_transform(bad, relu)

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from bnlib.activations import activation, leaky_relu, power_relu
+from bnlib.activations import Activation, activation, leaky_relu, power_relu
 from bnlib.mean_field import (
     cross_batch_constant,
     cross_batch_decay,
@@ -157,8 +157,21 @@ def test_fixed_point_against_drawn_batches(seed):
 
 
 def test_errors(unchecked):
-    with pytest.raises(ValueError, match="n must be a whole batch size of at least 4, got 3"):
+    with pytest.raises(ValueError, match="at 3 the mean does not exist and at 2 every gradient is zero, got 3"):
         gradient_growth(RELU, 3)
+    with pytest.raises(ValueError, match="smaller batches have no covariances between samples to perturb, got 3"):
+        forward_multipliers(RELU, 3)
+    wild = Activation("wild", lambda x: np.where(x > 0, np.inf, 0.0), np.zeros_like)
+    with pytest.raises(
+        ValueError, match="phi must be finite over a normalized batch of 8, but wild takes the value inf"
+    ):
+        symmetric_fixed_point(wild, 8)
+    with pytest.raises(
+        ValueError, match="phi must be finite over a normalized batch of 8, but nan takes the value nan"
+    ):
+        symmetric_fixed_point(Activation("nan", lambda x: x * np.nan, np.ones_like), 8)
+    with pytest.raises(ValueError, match=r"a derivative with a finite mean square, which relu\^0.5 has not"):
+        gradient_growth(power_relu(0.5), 8)
     with pytest.raises(ValueError, match=r"n must be a whole batch size of at least 4, got 4\.5"):
         forward_multipliers(RELU, 4.5)
     with pytest.raises(ValueError, match="phi must vary over a normalized batch of 2"):

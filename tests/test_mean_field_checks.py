@@ -55,3 +55,33 @@ def test_errors(unchecked):
         checks.relu_spectrum(3)
     with pytest.raises(ValueError, match="at least 4, got 2"):
         checks.ultrasymmetric_covariances(2)
+
+
+def test_plane_integrals_and_blocks(seed):
+    assert checks.kernel_quadrature_error() < 1e-10
+    assert checks.derivative_identities_error() < 1e-6
+    assert checks.block_spectrum_error(6, np.random.default_rng(seed)) < 1e-12
+    assert checks.linear_limit_error(5, [2], 40, np.random.default_rng(seed)) < 1e-8
+    assert checks.linear_limit_error(5, [3], 2, np.random.default_rng(seed)) > 1e-6  # it can be large
+
+
+def test_rank_one_eigenvalues():
+    rows = checks.rank_one_eigenvalues(7, ["relu^3", "tanh", "sigmoid"])
+    for row in rows:
+        assert row["value"] == pytest.approx(row["formula"], rel=1e-12)
+        assert row["value"] != pytest.approx(row["printed"], rel=0.1)
+        assert row["error"] < 1e-12
+    assert rows[0]["value"] == pytest.approx(6 / 14 * (6**3 + 6**-3))
+
+
+def test_locality():
+    found = checks.nonlocality(6)
+    assert found["with_norm"] > 0.01
+    assert found["without"] == 0
+
+
+def test_concentration(seed):
+    found = checks.concentration([64, 1024], 3, 100, np.random.default_rng(seed))
+    ratio = found["deviation"][0] / found["deviation"][1]
+    assert abs(ratio / 4 - 1) < 5 * np.hypot(*found["error"]) + 0.1
+    assert ratio > 2.2  # power: a fall like the fourth root would give 2

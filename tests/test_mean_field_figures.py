@@ -21,8 +21,8 @@ def test_multipliers(axes):
 
 def test_convergence(axes):
     pictures.convergence_curves(axes, [{"n": 8, "path": [2.0, 1.0, 0.5, 0.25], "lambda_L": 0.5}])
-    assert axes.lines[0].get_ydata().tolist() == [1.0, 0.5, 0.25, 0.125]
-    assert axes.lines[1].get_ydata() == pytest.approx([0.25, 0.125])
+    assert axes.lines[1].get_ydata().tolist() == [1.0, 0.5, 0.25, 0.125]
+    assert axes.lines[0].get_ydata() == pytest.approx([0.25, 0.125])
 
 
 def test_shares_and_inference(axes):

@@ -109,3 +109,14 @@ def test_layer_gradients_explode_towards_the_input(generator):
 def test_messages(call, message, generator, unchecked):
     with pytest.raises(ValueError, match=message):
         call(generator)
+
+
+def test_without_batch_norm_a_network_is_plain(generator):
+    setting = Setting("tanh", batch_norm=False, gain=0.5, shift=0.1)
+    network = trainability.deep_networks(3, 4, 2, 2, setting, networks=1, generator=generator, dtype=torch.float64)
+    x = torch.randn(1, 5, 3, generator=generator, dtype=torch.float64)
+    hidden = torch.tanh(0.5 * x @ network.weights[0] + 0.1)
+    hidden = torch.tanh(0.5 * hidden @ network.weights[1] + 0.1)
+    assert torch.allclose(trainability.outputs(network, x, setting), hidden @ network.readout)
+    # Samples do not see each other.
+    assert torch.allclose(trainability.outputs(network, x[:, :2], setting), (hidden @ network.readout)[:, :2])

@@ -5,7 +5,9 @@ import math
 import numpy as np
 import pytest
 
+from bnlib.homogeneous import homogeneous
 from bnlib.kernels import relu_cosine
+from bnlib.two_block import block_covariance, next_ratio
 from bnlib.v_transform import batch_norm_relu_transform
 
 
@@ -40,12 +42,12 @@ def test_traces_are_exact_and_nodes_do_not_matter(rank, spread, seed):
 @pytest.mark.parametrize("scale", [1e-150, 1e-8, 1e100])
 def test_scale_shift_and_order_of_the_samples_do_not_matter(scale, seed):
     generator = np.random.default_rng(seed)
-    s = _covariance(7, 9, 1, generator)
+    x = generator.standard_normal((7, 9)) * np.exp(generator.standard_normal((7, 1)))
+    s = x @ x.T
     v = batch_norm_relu_transform(s)
     assert batch_norm_relu_transform(scale * s) == pytest.approx(v, abs=1e-12)
-    shift = generator.standard_normal(7)
-    moved = s + shift[:, None] + shift + 10.0
-    assert batch_norm_relu_transform(moved) == pytest.approx(v, abs=1e-11)
+    moved = x + 3 * generator.standard_normal(9)
+    assert batch_norm_relu_transform(moved @ moved.T) == pytest.approx(v, abs=1e-11)
     order = generator.permutation(7)
     assert batch_norm_relu_transform(s[np.ix_(order, order)]) == pytest.approx(v[np.ix_(order, order)], abs=1e-13)
 
@@ -90,6 +92,7 @@ def test_against_monte_carlo(spread, slope, seed):
         (np.full((3, 3), np.nan), "must be finite"),
         (np.triu(np.ones((4, 4))), "must be symmetric"),
         (np.diag([1.0, 1.0, -1.0]), "must be positive semi-definite, got an eigenvalue"),
+        (np.eye(4) - 2, "must be positive semi-definite, got an eigenvalue"),  # centered it would be
         (np.ones((4, 4)), "nothing is left after centering"),
         (np.zeros((4, 4)), "nothing is left after centering"),
     ],
@@ -104,3 +107,23 @@ def test_other_errors():
         batch_norm_relu_transform(np.eye(4), math.nan)
     with pytest.raises(ValueError, match="panel_nodes must be at least 2, got 1"):
         batch_norm_relu_transform(np.eye(4), panel_nodes=1)
+
+
+@pytest.mark.parametrize("ratio", [1e-6, 1e-10, 1e-12])
+def test_extreme_scales_against_the_reduced_map(ratio):
+    """One sample 10^3 to 10^6 times the others: the known layer on two eigenvalues, which has no small differences."""
+    n = 8
+    v = batch_norm_relu_transform(block_covariance(n, 1, 1.0, ratio))
+    k = v - v.mean(axis=0)
+    k -= k.mean(axis=1, keepdims=True)
+    q = np.r_[1.0, np.full(n - 1, -1 / (n - 1))]
+    found = (k[1, 1] - k[1, 2]) / (q @ k @ q / (q @ q))
+    assert found == pytest.approx(next_ratio(ratio, n, homogeneous(1)), abs=1e-10)
+    assert np.trace(v) / n == pytest.approx(0.5, abs=1e-12)
+
+
+@pytest.mark.parametrize("spread", [10, 30])
+def test_beyond_double_precision_the_answer_is_still_a_covariance(spread, seed):
+    v = batch_norm_relu_transform(_covariance(9, 12, spread, np.random.default_rng(seed)))
+    assert np.trace(v) / 9 == pytest.approx(0.5, abs=1e-11)
+    assert np.linalg.eigvalsh(v).min() > -1e-12
