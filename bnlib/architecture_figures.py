@@ -91,30 +91,36 @@ def _thin(style: Mapping[str, object]) -> dict[str, object]:
 
 
 def variance_map(
-    shares_: np.ndarray, classes: Sequence[Sequence[str]], activations: Sequence[str], variances: Sequence[float]
+    shares_: np.ndarray,
+    words: Sequence[Sequence[Sequence[str]]],
+    activations: Sequence[str],
+    variances: Sequence[float],
+    titles: Sequence[str],
 ) -> Figure:
-    """Share of draws with an outlier over the weight variance, with the infinitely wide network's class written in.
+    """Share of draws with an outlier over the weight variance, with words written in: a panel each kind of network.
 
     Args:
-        shares_: shape (activations, variances).
-        classes: what is written below each share, same shape.
+        shares_: shape (panels, activations, variances).
+        words: what is written below each share, same shape.
         activations: names of the rows.
         variances: of the columns.
+        titles: of the panels.
 
     Returns:
         The figure.
     """
-    figure, axes = figures.new_figure(height=0.62 * len(activations) + 1.4)
-    axis = axes[0, 0]
-    axis.imshow(shares_, cmap="cividis", vmin=0, vmax=1, aspect="auto")
-    for i, row in enumerate(classes):
-        for j, name in enumerate(row):
-            ink = "white" if shares_[i, j] < 0.5 else "black"
-            axis.text(j, i, f"{shares_[i, j]:.2f}\n{name}", ha="center", va="center", color=ink, fontsize=7.5)
-    axis.set_yticks(range(len(activations)), activations)
-    axis.set_xticks(range(len(variances)), [f"{v:g}" for v in variances])
-    axis.set_xlabel("weight variance σ²")
-    axis.grid(False)
+    figure, axes = figures.new_figure(rows=len(titles), height=0.72 * len(activations) + 0.9)
+    for axis, panel, texts, title in zip(axes[:, 0], shares_, words, titles, strict=True):
+        mesh = axis.imshow(panel, cmap="cividis", vmin=0, vmax=1, aspect="auto")
+        for i, row in enumerate(texts):
+            for j, word in enumerate(row):
+                ink = figures.text_color(mesh.cmap(mesh.norm(panel[i, j])))
+                axis.text(j, i, f"{panel[i, j]:.2f}\n{word}", ha="center", va="center", color=ink, fontsize=6.5)
+        axis.set_yticks(range(len(activations)), activations)
+        axis.set_xticks(range(len(variances)), [f"{v:g}" for v in variances])
+        axis.set_xlabel("weight variance σ²")
+        axis.set_title(title)
+        axis.grid(False)
     return figure
 
 
@@ -139,5 +145,6 @@ def onsets(cells: Sequence[Mapping[str, Any]], depth: int) -> Figure:
     axis.set_yticks(places, [f"{cell['row']}: {cell['architecture'].split()[1]}" for cell in cells], fontsize=7)
     axis.set_xscale("log")
     axis.set_xlim(1, depth * 1.1)
+    figures.plain_ticks(axis.xaxis)
     axis.set_xlabel("layer from which on there is an outlier")
     return figure

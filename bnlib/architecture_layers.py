@@ -275,12 +275,11 @@ def _map(
     *,
     recenter: bool = False,
     weight_variance: float | None = None,
-    local: bool = True,
 ) -> Tensor:
     """The linear map of a layout, for inputs of any size: the scale is taken out before squares are formed."""
     if recenter:  # before every channel is there nine times
         x, recenter = x - x.mean(dim=(1, 2), keepdim=True), x.shape[2] == 1
-    rows = neighborhoods(x) if spec.layout == "convolution" and local else x
+    rows = neighborhoods(x) if spec.layout == "convolution" else x
     draws, n, p, d = rows.shape
     rows = rows.reshape(draws, n * p, d)
     largest = float(x.abs().max())

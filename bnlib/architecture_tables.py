@@ -61,8 +61,8 @@ def theory(spec: Architecture, n: int, *, layers: int, rule: Rule | None = None)
     """What infinitely wide networks of an architecture do with a batch that is nearly symmetric, and with an outlier.
 
     Without rescaling over the batch: the map of `bnlib.activation_maps`, from both starts, classified by the same rule.
-    With RC+RS+NL: whether the symmetric fixed point is stable in all directions, by the multipliers of
-    `bnlib.mean_field`; what lies beyond is not asked.
+    Linear networks are left out: infinitely wide ones change nothing. With RC+RS+NL: whether the symmetric fixed point
+    is stable in all directions, by the multipliers of `bnlib.mean_field`; what lies beyond is not asked.
 
     Args:
         spec: the architecture.
@@ -81,7 +81,8 @@ def theory(spec: Architecture, n: int, *, layers: int, rule: Rule | None = None)
         0.7436
     """
     found: dict[str, Any] = {"from_symmetric": None, "from_outlier": None, "multiplier": None}
-    if applies(spec):
+    linear = "NL" not in spec.tokens or spec.activation == "identity"
+    if applies(spec) and not linear:
         for name, start in (("from_symmetric", near_symmetric()), ("from_outlier", with_outlier(n))):
             k = torch.from_numpy(limit_gram(start, n, spec, layers=layers).matrix(n))
             found[name] = CLASSES[int(classify(shape_of(k / k.diagonal().max()), rule))]

@@ -78,6 +78,8 @@ class Architecture:
             raise ValueError(f"residual is {self.residual}; valid is a positive strength.")
         if self.layout == "attention" and self.residual is None:
             raise ValueError("layout attention needs residual; valid is a positive strength, as in residual=1.")
+        if self.layout == "attention" and (self.bias or self.dropout):
+            raise ValueError("layout attention knows neither bias nor dropout; valid is 0 for both.")
         if (self.gamma != 1 or self.beta) and not self.normalized:
             raise ValueError(f"gamma and beta need a normalization, and stages are {self.stages!r}.")
 
@@ -216,7 +218,9 @@ ARCHITECTURES: dict[str, tuple[str, ...]] = {
     "GELU, norm after": ("NL+RC activation=gelu", "NL+RC+RS activation=gelu", "NL+LN activation=gelu"),
     "orthogonal weights": tuple(f"{stages} weights=orthogonal" for stages in _PLAIN[:3]),
     "standardized weights": tuple(f"{stages} weights=standardized" for stages in _PLAIN[:3]),
-    **{f"residual, strength {s}": tuple(f"{stages} residual={s}" for stages in _PLAIN) for s in ("0.2", "1")},
+    "residual, strength 0.2": tuple(f"{stages} residual=0.2" for stages in _PLAIN),
+    "residual, strength 0.5": tuple(f"{stages} residual=0.5" for stages in _PLAIN[1:3]),
+    "residual, strength 1": tuple(f"{stages} residual=1" for stages in _PLAIN),
     "residual, standardized": tuple(f"{stages} weights=standardized residual=0.5" for stages in _PLAIN[:2]),
     "bias 0.1": tuple(f"{stages} bias=0.1" for stages in _PLAIN),
     "shift β = 0.1": tuple(f"{stages} beta=0.1" for stages in _PLAIN[1:]),

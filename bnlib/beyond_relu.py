@@ -36,8 +36,8 @@ def chance_table(
 
     Returns:
         Rows with `batch` (`on a line`, independent Gaussian positions on a line; `in space`), `n`, and the shares
-        `outlier`, with `outlier_interval` as text, and `symmetric`. The rule for lines is switched off: the question
-        is what it would say of networks that are on their way to a line.
+        `outlier`, with `outlier_low` and `outlier_high`, its interval, and `symmetric`. The rule for lines is switched
+        off: the question is what it would say of networks that are on their way to a line.
 
     Example:
         >>> rows = chance_table([8], 96, 500, Rule(), generator=torch.Generator().manual_seed(0))
@@ -52,7 +52,7 @@ def chance_table(
             # Without the rule for lines: the question is what separations alone would say of points on one.
             shape = shape_of(gram)
             shape = type(shape)(**{**vars(shape), "line_angle": torch.full_like(shape.line_angle, 1.0)})
-            found = classify(shape, rule).numpy()
+            found = classify(shape, rule).cpu().numpy()
             hits = int((found == CLASSES.index("outlier")).sum())
             low, high = share_interval(hits, draws)
             rows.append(
@@ -60,7 +60,8 @@ def chance_table(
                     "batch": batch,
                     "n": n,
                     "outlier": hits / draws,
-                    "outlier_interval": f"{low:.4f} to {high:.4f}",
+                    "outlier_low": low,
+                    "outlier_high": high,
                     "symmetric": float((found == CLASSES.index("symmetric")).mean()),
                 }
             )
@@ -119,16 +120,17 @@ def _run(cells: Sequence[tuple[Architecture, int, int]], parameters: SimpleNames
     return [by_name[cell.name] for cell in made]
 
 
-def named_share(cells: Sequence[Record]) -> dict[str, float]:
-    """Share of all draws that are symmetric, an outlier or collapsed, with its interval.
+def named_share(cells: Sequence[Record]) -> dict[str, Any]:
+    """Share of all draws that are symmetric, an outlier or collapsed, with its interval, and the draws of each class.
 
     Example:
-        >>> named_share([{"named": 9, "draws": 10}])["share"]
+        >>> named_share([{"named": 9, "draws": 10, "counts": {"outlier": 9, "line": 1}}])["share"]
         0.9
     """
     hits, draws = sum(cell["named"] for cell in cells), sum(cell["draws"] for cell in cells)
     low, high = share_interval(hits, draws)
-    return {"share": hits / draws, "low": low, "high": high}
+    counts = {name: sum(cell["counts"].get(name, 0) for cell in cells) for name in CLASSES}
+    return {"draws": draws, "share": hits / draws, "low": low, "high": high, "counts": counts}
 
 
 def agreement(cells: Sequence[Record]) -> dict[str, Any]:
@@ -164,8 +166,8 @@ def same_class(cells: Sequence[Record]) -> list[dict[str, Any]]:
         cells: `record_of` every cell.
 
     Returns:
-        Rows with `kind` (orthogonal, epsilon, bias, order), `stages`, `n`, `width`, the decided classes `changed` and
-        `usual`, `both` (whether both are decided) and `same` (whether they are the same, both decided).
+        Rows with `kind` (orthogonal, epsilon, bias, order), `stages`, `n`, `width`, `wide`, the decided classes
+        `changed` and `usual`, `both` (whether both are decided) and `same` (whether they are the same, both decided).
 
     Example:
         >>> same_class([])
@@ -179,7 +181,7 @@ def same_class(cells: Sequence[Record]) -> list[dict[str, Any]]:
                 other = found.get((usual.format(text), n, width))
                 if name == changed.format(text) and other is not None:
                     both = "none" not in (cell["decided"], other["decided"])
-                    row = {"kind": kind, "stages": text, "n": n, "width": width, "both": both}
+                    row = {"kind": kind, "stages": text, "n": n, "width": width, "wide": cell["wide"], "both": both}
                     row |= {"changed": cell["decided"], "usual": other["decided"]}
                     rows.append({**row, "same": both and cell["decided"] == other["decided"]})
     return rows
@@ -253,37 +255,42 @@ def slope_figure(cells: Mapping[int, Sequence[Record]], slopes: Sequence[float])
     return pictures.slope_map(cells, slopes, angles.tolist())
 
 
+VARIANCE_STAGES = ("RC+NL", "NL")
+
+
 def variance_cells(parameters: SimpleNamespace, rule: Rule) -> list[dict[str, Any]]:
-    """Recentered networks of activations without homogeneity, over the weight variance.
+    """Networks of activations without homogeneity, recentered and without a norm, over the weight variance.
 
     Args:
         parameters: of the notebook; `variance_activations`, `variances`, `map_batch_size` and `map_width` besides.
         rule: of the classes.
 
     Returns:
-        `record_of` each, with `variance`, activation by activation.
+        `record_of` each, with `variance`; stages by stages, activation by activation.
     """
     n = parameters.map_batch_size
-    places = [(name, v) for name in parameters.variance_activations for v in parameters.variances]
-    specs = [Architecture.parse(f"RC+NL activation={name} weight_variance={v:g}") for name, v in places]
-    found = _run([(spec, n, parameters.map_width) for spec in specs], parameters, rule, "variances")
-    return [
-        {
-            "variance": float(v),
-            **record_of(
-                name, spec, result, wide=True, theory=theory(spec, n, layers=parameters.theory_layers, rule=rule)
-            ),
-        }
-        for (name, v), spec, result in zip(places, specs, found, strict=True)
+    places = [
+        (name, v, Architecture.parse(f"{stages} activation={name} weight_variance={v:g}"))
+        for stages in VARIANCE_STAGES
+        for name in parameters.variance_activations
+        for v in parameters.variances
     ]
+    found = _run([(spec, n, parameters.map_width) for _, _, spec in places], parameters, rule, "variances")
+    records = []
+    for (name, v, spec), result in zip(places, found, strict=True):
+        known = theory(spec, n, layers=parameters.theory_layers, rule=rule)
+        records.append({"variance": float(v), **record_of(name, spec, result, wide=True, theory=known)})
+    return records
 
 
 def variance_figure(cells: Sequence[Record], activations: Sequence[str], variances: Sequence[float]) -> Figure:
-    """The figure of `variance_cells`."""
-    shape = (len(activations), len(variances))
-    shares = np.array([cell["counts"].get("outlier", 0) / cell["draws"] for cell in cells]).reshape(shape)
-    names = np.array([cell["theory_outlier"] for cell in cells], dtype=object).reshape(shape)
-    return pictures.variance_map(shares, names.tolist(), activations, variances)
+    """The figure of `variance_cells`: a panel with recentering, and one without a norm."""
+    shape = (len(VARIANCE_STAGES), len(activations), len(variances))
+    shares = np.array([cell["outlier"] for cell in cells]).reshape(shape)
+    words = [(cell["most"], cell["theory_outlier"]) for cell in cells]
+    names = np.array([f"{most}\n({known})" for most, known in words], dtype=object).reshape(shape)
+    titles = ["recentering only", "no norm"]
+    return pictures.variance_map(shares, names.tolist(), activations, variances, titles)
 
 
 def shares_figure(cells: Sequence[Record], n: int) -> Figure:

@@ -20,9 +20,13 @@ from scipy.optimize import brentq
 from scipy.special import gammaln, hyp2f1
 
 from bnlib.activations import Activation
+from bnlib.kernels import one_minus_relu_cosine
 from bnlib.mean_field import LINEARIZATION_MINIMUM, ForwardMultipliers, SymmetricFixedPoint, mean_chi
 
 Values = Float[np.ndarray, "*shape"] | float | int
+
+_TINY_GAP = 1e-2  # below it 1 - J is integrated, not subtracted
+_NODES, _WEIGHTS = (0.5 * np.polynomial.legendre.leggauss(24)[0] + 0.5, 0.5 * np.polynomial.legendre.leggauss(24)[1])
 
 
 @dataclass(frozen=True)
@@ -173,6 +177,53 @@ def kernel_cosine(c: Values, phi: Homogeneous) -> Values:
     if phi.a * phi.b == 0:
         return positive  # the series costs most of a layer's time
     return positive - 2 * phi.a * phi.b * power_cosine(np.negative(c), phi.alpha)
+
+
+def kernel_cosine_gap(gap: Values, phi: Homogeneous) -> Values:
+    """J_phi(1) - J_phi(1 - gap), also where the gap is far below rounding.
+
+    Degree one has a closed form in the angle. Else, by J_alpha' = alpha^2/(2 alpha - 1) J_(alpha-1), small gaps are an
+    integral over the slope, smooth in the square root of the gap; large ones are a plain difference. The relative
+    error is about 1e-12 for degrees of 1.2 and more, and grows towards degree 1/2 (0.93: 1e-7; 0.6: 1e-2).
+
+    Args:
+        gap: 1 - c, in [0, 2].
+        phi: activation, of positive degree; at degrees up to 1/2, where the slope at 1 is infinite, all gaps are plain
+            differences.
+
+    Returns:
+        The difference, same shape.
+
+    Raises:
+        ValueError: gap leaves [0, 2].
+
+    Example:
+        >>> kernel_cosine_gap(1e-30, homogeneous(2)) / 1e-30 * 3 / 4  # the slope 4/3 of degree two
+        1.0
+    """
+    gap = np.asarray(gap, dtype=np.float64)
+    if not ((gap >= 0) & (gap <= 2 + 1e-12)).all():
+        raise ValueError("gap must lie between 0 and 2.")
+    gap = np.minimum(gap, 2.0)
+    alpha, both = phi.alpha, 2 * phi.a * phi.b
+    if alpha == 1:
+        one = np.asarray(one_minus_relu_cosine(2 * np.arcsin(np.sqrt(gap / 2))))
+    else:
+        one = np.asarray(1.0 - power_cosine(1 - gap, alpha))
+    if alpha > 0.5 and alpha != 1:
+        tiny = gap < _TINY_GAP
+        near = gap[tiny] if gap.ndim else np.where(tiny, gap, 0.0)
+        # t = gap u^2 makes the square root at the end of J_(alpha-1) smooth.
+        slope = power_cosine(np.clip(1 - near[..., None] * _NODES**2, -1, 1), alpha - 1) @ (2 * _NODES * _WEIGHTS)
+        small = alpha**2 / (2 * alpha - 1) * near * slope
+        if gap.ndim:
+            one[tiny] = small
+        elif tiny:
+            one = small
+    value = (phi.a**2 + phi.b**2) * one
+    if both != 0:
+        value = value + both * power_cosine(gap - 1, alpha)
+    return value if gap.ndim else float(value)
 
 
 def _kernel_slope(c: float, phi: Homogeneous) -> float:

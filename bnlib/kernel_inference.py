@@ -11,6 +11,9 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float
 
+from bnlib.activations import activation
+from bnlib.mean_field import relu_symmetric_fixed_point
+from bnlib.mean_field_survey import network_covariances
 from bnlib.v_transform import batch_norm_relu_transform
 
 
@@ -58,6 +61,52 @@ def batch_norm_kernels(x: Float[np.ndarray, "n d"], depths: list[int]) -> dict[i
         if layer in depths:
             found[layer] = covariance
     return found
+
+
+def network_kernel_scores(
+    x: Float[np.ndarray, "n d"], depth: int, width: int, networks: int, generator: np.random.Generator
+) -> dict[str, list[float] | float]:
+    """Gram matrices of networks of finite width on a batch, entry by entry against the kernel of infinite width.
+
+    The mean over networks has a bias of order 1/width, which widths w and 2w remove.
+
+    Args:
+        x: the batch, rows are samples, at least 3.
+        depth: number of layers of batch normalization and ReLU.
+        width: of the narrow networks; the wide ones have twice as many neurons in each layer.
+        networks: number of each, at least 2.
+        generator: source of the randomness.
+
+    Returns:
+        `z`: distance of every entry on and above the diagonal from the kernel in standard errors; `error`: the largest
+        standard error; `far`: how many standard errors the largest difference between the kernel and the fixed point
+        BSB1 is, so that a kernel that has forgotten the batch would show.
+
+    Raises:
+        ValueError: networks is below 2; else as `batch_norm_kernels`.
+
+    Example:
+        >>> found = network_kernel_scores(np.diag([1.0, 2.0, 3.0, 4.0]), 1, 64, 50, np.random.default_rng(0))
+        >>> len(found["z"]), max(abs(z) for z in found["z"]) < 5
+        (10, True)
+    """
+    if networks < 2:
+        raise ValueError(f"networks must be at least 2, got {networks}.")
+    kernel = batch_norm_kernels(x, [depth])[depth]
+    above = np.triu_indices(len(x))
+    start = np.tile(x @ x.T, (networks, 1, 1))
+    found = []
+    for size in (width, 2 * width):
+        *_, last = network_covariances(activation("relu"), start, size, depth, generator)
+        entries = last[:, above[0], above[1]]
+        found.append((entries.mean(axis=0), entries.var(axis=0, ddof=1) / networks))
+    (narrow, narrow_variance), (wide, wide_variance) = found
+    error = np.sqrt(4 * wide_variance + narrow_variance)
+    z = (2 * wide - narrow - kernel[above]) / error
+    point = relu_symmetric_fixed_point(len(x))
+    fixed = np.where(above[0] == above[1], point.diagonal, point.off_diagonal)
+    far = np.abs(kernel[above] - fixed) / error
+    return {"z": z.tolist(), "error": float(error.max()), "far": float(far.max())}
 
 
 def posterior(kernel: Float[np.ndarray, "n n"], targets: Float[np.ndarray, " train"], noise: float | int) -> Posterior:

@@ -150,6 +150,45 @@ def share_curves(axes: Axes, rows: Sequence[Mapping[str, Any]]) -> None:
     axes.legend(ncols=3, loc="upper center", bbox_to_anchor=(0.5, -0.2))
 
 
+def memory_curves(axes: Axes, rows: Sequence[Mapping[str, Any]]) -> None:
+    """Largest share of one sample over the layers, from two starts, at several widths.
+
+    Args:
+        axes: where to draw.
+        rows: as `winner_states.memory_of_start`, of one batch size.
+    """
+    axes.axhline(1.0, color="#888888", linewidth=1.0)
+    widths = sorted({row["width"] for row in rows})
+    for row in rows:
+        index = widths.index(row["width"])
+        equal = row["start"] == "equal"
+        label = None if equal else f"width {row['width']}"
+        style = {**line_style(index), "linestyle": "--" if equal else "-", "label": label}
+        layers = 1 + 5 * np.arange(len(row["path"]))
+        axes.plot(layers, row["path"], markevery=max(1, len(layers) // 6), **style)
+    axes.set_xlabel("layer")
+    axes.set_ylabel("n × largest share")
+    axes.legend(ncols=3, loc="upper center", bbox_to_anchor=(0.5, -0.2))
+
+
+def continuation(axes: Sequence[Axes], rows: Sequence[Mapping[str, Any]]) -> None:
+    """The births of the one-winner state, and the state at one batch size, between recentering and normalization.
+
+    Args:
+        axes: two, the upper for the batch sizes, the lower for norms.
+        rows: as `rescaling_bridge.branch`.
+    """
+    stages = [row["t"] for row in rows]
+    axes[0].plot(stages, [row["fold"] for row in rows], **line_style(0))
+    axes[0].set_ylabel("least batch size")
+    axes[0].set_ylim(bottom=0)
+    known = [row for row in rows if row["norm_ratio"] is not None]
+    axes[1].semilogy([row["t"] for row in known], [row["norm_ratio"] for row in known], **line_style(1))
+    axes[1].set_yticks([1, 3, 10, 30, 100], ["1", "3", "10", "30", "100"])
+    axes[1].set_ylabel("norm of the winner / of another")
+    axes[1].set_xlabel("t: 0 recentering alone, 1 batch normalization")
+
+
 def correlation_curves(axes: Axes, names: Sequence[str], n: int) -> None:
     """F(rho) of two batches for several activations, with the diagonal.
 

@@ -33,6 +33,10 @@ _NAMED_FAILURES = 3  # failed specs that the message spells out
 class SweepError(RuntimeError):
     """A sweep that could not be finished; its message is one sentence, and what was finished is kept."""
 
+    def _render_traceback_(self) -> list[str]:
+        # IPython prints this in place of a traceback: what went wrong is in the spec or on the cluster.
+        return [f"{type(self).__name__}: {self}"]
+
 
 def available_workers() -> int:
     """How many processes a sweep uses by default: the CPUs that this process may use.

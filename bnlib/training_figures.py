@@ -72,7 +72,8 @@ def along_training(axes: Axes, runs: Sequence[tuple[str, Row]], key: str, label:
         )
     axes.set_ylabel(label)
     _steps_axis(axes, last)
-    axes.legend(fontsize=8, loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2)
+    if axes.get_legend_handles_labels()[0]:
+        axes.legend(fontsize=8, loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2)
 
 
 def companions(axes: Axes, rows: Sequence[Row], title: str) -> None:
@@ -106,7 +107,8 @@ def companions(axes: Axes, rows: Sequence[Row], title: str) -> None:
     axes.set_xlabel("companions replaced")
     axes.set_ylabel("share in which it stays")
     axes.set_title(title, loc="right")
-    axes.legend(loc="lower left", bbox_to_anchor=(-0.02, 1.0), fontsize=8)
+    if axes.get_legend_handles_labels()[0]:
+        axes.legend(loc="lower left", bbox_to_anchor=(-0.02, 1.0), fontsize=8)
 
 
 def collapse_curves(axes: Sequence[Axes] | np.ndarray, cells: Sequence[Row]) -> None:

@@ -12,13 +12,14 @@ block, and the map is one of two numbers. For phi = max(x, 0)^alpha it is the La
 """
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 from jaxtyping import Float
 from scipy.optimize import brentq, minimize_scalar
 
-from bnlib.homogeneous import Homogeneous, homogeneous, homogeneous_multipliers, kernel_cosine
+from bnlib.homogeneous import Homogeneous, homogeneous, homogeneous_multipliers, kernel_cosine, kernel_cosine_gap
 from bnlib.homogeneous_layer import homogeneous_transform, log_laplace_rule, power_mean_square
 from bnlib.outlier_fixed_points import outlier_state
 from bnlib.v_transform import batch_norm_relu_transform
@@ -109,7 +110,12 @@ def block_covariance(n: int, k: int, inside_block: float, inside_cluster: float)
 
 
 def next_block(
-    inside_block: float | int, inside_cluster: float | int, n: int | float, k: int | float, phi: Homogeneous
+    inside_block: float | int,
+    inside_cluster: float | int,
+    n: int | float,
+    k: int | float,
+    phi: Homogeneous,
+    rule: Callable | None = None,
 ) -> tuple[float, float]:
     """One layer of batch normalization and a homogeneous activation on states with a block of k samples.
 
@@ -119,6 +125,7 @@ def next_block(
         n: batch size, at least 3; any real number.
         k: samples in the block, at least 1 and at most n - 2.
         phi: activation, of positive degree.
+        rule: nodes and weights in place of `log_laplace_rule`, with the same arguments (`bnlib.rescaling_bridge`).
 
     Returns:
         The two numbers after the layer.
@@ -141,22 +148,19 @@ def next_block(
     if k == 1:
         inside_block = 1.0
     eigenvalues, multiplicities = np.array([inside_cluster, inside_block, 1.0]), np.array([m - 1.0, k - 1.0, 1.0])
-    s, weights = log_laplace_rule(eigenvalues, multiplicities, phi.alpha)
+    s, weights = (rule or log_laplace_rule)(eigenvalues, multiplicities, phi.alpha)
     cluster, block, along = (s * value / (1 + 2 * s * value) for value in eigenvalues)
     first, other = m / (k * n) * along + block * (1 - 1 / k), k / (m * n) * along + cluster * (1 - 1 / m)
-    between_first, between_other = m / (k * n) * along - block / k, k / (m * n) * along - cluster / m
     top, scale = float(kernel_cosine(1.0, phi)), power_mean_square(phi.alpha)
 
     def mean(size: np.ndarray, values: np.ndarray | float) -> float:
         return scale * float(weights @ (size**phi.alpha * values))
 
-    def mapped(c: np.ndarray) -> np.ndarray:
-        return kernel_cosine(np.clip(c, -1, 1), phi)
-
-    spread_first = mean(first, top - mapped(between_first / first))
-    spread_other = mean(other, top - mapped(between_other / other))
-    geometric = np.sqrt(first * other)
-    across = mean(geometric, mapped(-along / n / geometric))
+    # Between two samples of a group 1 - c is the group's own eigenvalue over the variance: no digit is lost.
+    spread_first = mean(first, kernel_cosine_gap(np.minimum(block / first, 2.0), phi)) if k > 1 else 0.0
+    spread_other = mean(other, kernel_cosine_gap(np.minimum(cluster / other, 2.0), phi))
+    geometric = np.sqrt(first) * np.sqrt(other)  # a product could underflow
+    across = mean(geometric, kernel_cosine(np.clip(-along / n / geometric, -1, 1), phi))
     level_first, level_other = (
         mean(first, top) - (k - 1) / k * spread_first,
         mean(other, top) - (m - 1) / m * spread_other,

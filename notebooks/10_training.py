@@ -18,15 +18,15 @@
 # {glue:text}`started` still have an outlier at the end; that networks soon leave the configuration is {glue:text}`verdict-essay-persists-in-training` over
 # both tasks, that it persists on images that are fitted {glue:text}`verdict-outlier-persists-on-images`. In
 # {glue:text}`same-digits` and {glue:text}`same-gaussian` of them it is the sample that it was at the start; that it remains the same sample after some
-# steps is {glue:text}`verdict-review-survives-training`. At the start the outlier belongs to the batch: change all companions, and the same sample
-# stays out in {glue:text}`companions-start:.0%` of the cases ({glue:text}`verdict-outlier-belongs-to-the-batch`); after training on one batch of digits, of the networks that
-# have an outlier, in {glue:text}`companions-end:.0%` ({glue:text}`verdict-training-makes-it-the-samples`). In evaluation mode fresh batches have an outlier in
-# {glue:text}`evaluation-share:.0%` of the cases ({glue:text}`verdict-evaluation-mode-has-no-outlier`).
+# steps is {glue:text}`verdict-review-survives-training`. Is it a property of the batch? If all its companions are changed before training, the same sample
+# stays out in {glue:text}`companions-start:.0%` of the cases (fewer than half: {glue:text}`verdict-outlier-belongs-to-the-batch`); after training on one batch of digits, of the networks that
+# have an outlier, in {glue:text}`companions-end:.0%` (more than half: {glue:text}`verdict-training-makes-it-the-samples`). In evaluation mode fresh batches have an outlier in
+# {glue:text}`evaluation-share:.0%` of the cases (fewer than half: {glue:text}`verdict-evaluation-mode-has-no-outlier`).
 #
-# Class means move towards the simplex in training ({glue:text}`verdict-neural-collapse-in-training`); that cluster and outlier are a step on that way is
+# That class means move towards the simplex in training is {glue:text}`verdict-neural-collapse-in-training`; that cluster and outlier are a step on that way is
 # {glue:text}`verdict-essay-neural-collapse`. That dedicated neurons give orthogonal and sparse first representations is
-# {glue:text}`verdict-review-dedicated-neurons`; when the data set outgrows the layer they do not train ({glue:text}`verdict-dedicated-outgrown`). An
-# initialization that imposes cluster and outlier without batch normalization can be built ({glue:text}`verdict-imposed-on-the-reference-batch`); that it
+# {glue:text}`verdict-review-dedicated-neurons`; that they no longer train when the data set outgrows the layer is {glue:text}`verdict-dedicated-outgrown`. An
+# initialization that imposes cluster and outlier without batch normalization is built (on its batch: {glue:text}`verdict-imposed-on-the-reference-batch`); that it
 # reaches an accuracy sooner than He's is {glue:text}`verdict-essay-imposed-initialization`.
 # :::
 #
@@ -45,7 +45,7 @@ samples = 256
 networks = 24
 axis_networks = 12
 batch_size = 16
-batch_sizes = [8, 32]
+batch_sizes = [12, 32]
 width = 64
 depth = 48
 depths = [32, 64]

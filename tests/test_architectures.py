@@ -109,6 +109,7 @@ def test_the_others_have_none(name):
         ("NL dropout=1", "valid is a probability"),
         ("NL residual=0", "valid is a positive strength"),
         ("attention LN+NL", "valid is a positive strength"),
+        ("attention LN+NL residual=1 bias=1", "knows neither bias nor dropout"),
         ("NL beta=1", "need a normalization"),
         ("NL color=red", "sets 'color'; valid are layout, stages, activation"),
         ("NL residual=much", "sets residual to 'much'; valid is a number"),

@@ -26,7 +26,10 @@ def test_new_panels_draw_what_they_are_given():
     ]
     gradient_figures.jacobian_spectra(axes[0, 0], spectra)
     assert [line.get_ydata()[-1] for line in axes[0, 0].lines[:3]] == pytest.approx([16.0, 1.5**2, 0.0625])
-    paths = [{"arithmetic": "exact", "path": [0.0, -50.0, None, None]}, {"arithmetic": "float32", "path": [0.0, -5.0, -9.0, 3.0]}]
+    paths = [
+        {"arithmetic": "exact", "path": [0.0, -50.0, None, None]},
+        {"arithmetic": "float32", "path": [0.0, -5.0, -9.0, 3.0]},
+    ]
     gradient_figures.arithmetic_paths(axes[1, 0], paths)
     assert [len(line.get_xdata()) for line in axes[1, 0].lines[:2]] == [2, 3]
     gradient_figures.backward_eigenvalues(axes[2, 0], [4, 8], {"G": [3.0, 2.0], "L": [2.0, 1.5]})

@@ -12,9 +12,11 @@ from pathlib import Path
 import pytest
 
 from bnlib import sweeps
-from bnlib.sweeps import SweepError, available_workers, sweep
+from bnlib.parameters import ParameterError
+from bnlib.sweeps import SweepError, address, available_workers, sweep
 from tests import sweep_functions as functions
 from tests.sweep_functions import Spec
+from tools.execute import Executor
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -162,6 +164,20 @@ def test_the_number_of_workers_is_the_machines_or_the_variables(monkeypatch):
         monkeypatch.setenv("BNLIB_WORKERS", wrong)
         with pytest.raises(ValueError, match="valid is a whole number of processes, at least 1"):
             available_workers()
+
+
+def test_chapters_side_by_side_share_the_machine(monkeypatch):
+    """`make book` runs two at a time: each is told its share."""
+    monkeypatch.setenv("BNLIB_WORKERS", "6")
+    assert [Executor(count)._sweep_workers for count in (1, 2, 4, 9)] == ["6", "3", "1", "1"]
+
+
+def test_address_of_a_scheduler():
+    assert address("scheduler", "") == ""
+    assert address("scheduler", " tcp://10.0.0.1:8786 ") == "tcp://10.0.0.1:8786"
+    for wrong in ("10.0.0.1", "tcp://", 8786, None):
+        with pytest.raises(ParameterError, match="must be the address of a Dask scheduler"):
+            address("scheduler", wrong)
 
 
 def test_nothing_to_do(tmp_path):

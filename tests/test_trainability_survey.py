@@ -39,7 +39,9 @@ def test_nothing_of_the_held_out_samples_enters_the_scaling(seed):
     order = torch.randperm(len(data[0]), generator=torch.Generator().manual_seed(seed))
     spoiled = data[0].flatten(1).clone()
     spoiled[order[len(train[0]) :]] = 1e3
-    again, other = trainability_survey.split_data(LabeledData(spoiled, data[1]), 0.8, torch.Generator().manual_seed(seed))
+    again, other = trainability_survey.split_data(
+        LabeledData(spoiled, data[1]), 0.8, torch.Generator().manual_seed(seed)
+    )
     assert torch.equal(train[0], again[0])
     assert not torch.equal(test[0], other[0])
 

@@ -189,7 +189,9 @@ def test_errors(generator, unchecked):
         initial_network("he", [5], stages, generator=generator)
     with pytest.raises(ValueError, match="name must be an initialization, one of"):
         initial_network("He-like", [5, 3], stages, generator=generator)
-    with pytest.raises(ValueError, match=r"stages are NL\+RC; valid are stages with the normalization before the activ"):
+    with pytest.raises(
+        ValueError, match=r"stages are NL\+RC; valid are stages with the normalization before the activ"
+    ):
         initial_network("he", [5, 3], Stages.parse("NL+RC"), generator=generator)
     with pytest.raises(ValueError, match="batch_size must be from 1 to the number of samples 4, got 5"):
         list(shuffled_batches(4, 5, 1, networks=1, generator=generator))

@@ -1,5 +1,7 @@
 """Figures of chapter 10: that the numbers drawn are the numbers given, and that gaps are survived."""
 
+import warnings
+
 import numpy as np
 import pytest
 
@@ -60,6 +62,10 @@ def test_companions(panels):
     training_figures.companions(panels[0], rows, "title")
     labels = [text.get_text() for text in panels[0].get_legend().get_texts()]
     assert labels == ["before training", "after training, fixed batches"]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        training_figures.companions(panels[1], rows[3:], "nothing to draw")
+    assert panels[1].get_legend() is None
 
 
 def test_collapse_curves(panels):
