@@ -86,7 +86,12 @@ def test_pictures_of_everything(seed):
     escape_figures.escape_times(axes[0, 0], cells, 25)
     escape_figures.rescaled_times(axes[1, 0], cells, forms)
     escape_figures.predicted_against_observed(axes[2, 0], cells, 25)
-    escape_figures.both_orders(axes[3, 0], {"angle_deg": {"16": [60.0, 70.0]}, "infinite_deg": [60.0, 61.0]})
+    orders = {
+        "angle_deg": {"16": [60.0, 70.0]},
+        "infinite_deg": [60.0, 61.0],
+        "last": {"16": {"low": 65.0, "high": None}},
+    }
+    escape_figures.both_orders(axes[3, 0], orders)
     assert all(panel.get_xlabel() and panel.get_ylabel() for panel in axes.ravel())
     assert len(axes[0, 0].get_legend().get_texts()) == 2
     figures.close(figure)

@@ -111,6 +111,15 @@ CASES = {
         "refuted": details("details", 6, (86.0, 87.0), (2.5, 3.0)),
         "inconclusive": details("details", 6, (80.0, 87.0), (1.5, 3.0)),
     },
+    "essay-not-an-artifact": {
+        "confirmed": details("details", 16, (88.0, 89.0)),
+        "confirmed under conditions": {
+            "details": details("details", 8, (60.0, 62.0), share=(0.1, 0.3))["details"]
+            + details("details", 16, (88.0, 89.0))["details"]
+        },
+        "refuted": details("details", 16, (70.0, 75.0), share=(0.1, 0.3)),
+        "inconclusive": details("details", 16, (88.0, 89.0), share=(0.4, 0.6)),
+    },
     "theorem-11-bounds-in-gaussian-networks": {
         "confirmed": details("details", 16, (88.0, 89.0)),
         "confirmed under conditions": {

@@ -13,7 +13,7 @@ PAGE = "# Tiny\n\nA formula $x$, and a page on [the other](other.md).\n"
 def site(tmp_path):
     folder = tmp_path / "site"
     (folder / "book" / "static").mkdir(parents=True)
-    for name in ("favicon.svg", "logo.svg", "book.css"):
+    for name in ("favicon.svg", "logo.svg", "book.css", "punctuation.js"):
         (folder / "book" / "static" / name).write_bytes((ROOT / "book" / "static" / name).read_bytes())
     (folder / "book" / "static" / "tex-svg.js").write_bytes(mathjax_file().read_bytes())
     (folder / "book" / "references.bib").write_text("")
