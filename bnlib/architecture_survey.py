@@ -16,9 +16,10 @@ from bnlib.architectures import Architecture
 from bnlib.ensembles import gaussian
 from bnlib.geometry_classes import BROKEN, CLASSES, Rule, Shape, classify, settled_from, shape_of
 
-_ENTRIES = 2_000_000  # entries of Gram matrices classified at once: 16 MB
+_ENTRIES = 150_000  # entries of Gram matrices classified at once: 1.2 MB, which stays in the cache
 _SMALL = 1e-200  # squared norms between this and its inverse are formed without care
-PLACES = {"dense": 1, "convolution": 9, "attention": 4}  # pixels of a 3 x 3 torus, tokens of a sequence
+# Pixels of a 4 x 4 torus, the smallest on which 3 x 3 weights do not see the whole image; tokens of a sequence.
+PLACES = {"dense": 1, "convolution": 16, "attention": 4}
 
 
 @dataclass(frozen=True)

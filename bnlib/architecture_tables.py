@@ -13,6 +13,8 @@ from bnlib.geometry_classes import CLASSES, Rule, classify, shape_of
 from bnlib.mean_field import forward_multipliers
 
 COLUMNS = ("none", "RC", "RC+RS", "LN", "RN")
+# Tail of the interval by which one cell among many may refute a claim about all of them: 99.9 percent.
+SURE_TAIL = 0.0005
 
 
 def summary(found: Mapping[str, Any]) -> dict[str, Any]:
@@ -117,8 +119,10 @@ def record_of(row: str, spec: Architecture, found: Mapping[str, Any], *, wide: b
     Returns:
         `summary`'s entries; `row`, `layout`, `column`, `activation`, `after` (whether the norm comes behind NL),
         `wide`, `theory_symmetric`, `theory_outlier`, `multiplier`; `decided`, the class whose share is at least one
-        half with its whole interval, or `none`; for symmetric, outlier and collapse, `<class>`, `<class>_low` and
-        `<class>_high`, the share of that class with its exact 95 percent interval; `named`: draws in one of the three.
+        half with its whole interval, or `none`; `sure`, likewise with the 99.9 percent interval; for symmetric,
+        outlier and collapse, `<class>`, `<class>_low` and `<class>_high`, the share of that class with its exact
+        95 percent interval, and `<class>_sure_low` and `<class>_sure_high`, the exact 99.9 percent one, for claims that
+        one cell among many can refute; `named`: draws in one of the three.
 
     Example:
         >>> from bnlib.architecture_survey import make_cell, run_cell
@@ -131,8 +135,12 @@ def record_of(row: str, spec: Architecture, found: Mapping[str, Any], *, wide: b
     counts = whole["counts"]
     intervals = {}
     for name in ("symmetric", "outlier", "collapse"):
-        low, high = share_interval(counts.get(name, 0), found["draws"])
-        intervals |= {name: counts.get(name, 0) / found["draws"], f"{name}_low": low, f"{name}_high": high}
+        hits = counts.get(name, 0)
+        low, high = share_interval(hits, found["draws"])
+        intervals |= {name: hits / found["draws"], f"{name}_low": low, f"{name}_high": high}
+        low, high = share_interval(hits, found["draws"], tail=SURE_TAIL)
+        intervals |= {f"{name}_sure_low": low, f"{name}_sure_high": high}
+    sure_low, _ = share_interval(counts.get(whole["most"], 0), found["draws"], tail=SURE_TAIL)
     return {
         "row": row,
         "layout": spec.layout,
@@ -145,6 +153,7 @@ def record_of(row: str, spec: Architecture, found: Mapping[str, Any], *, wide: b
         "multiplier": theory["multiplier"],
         **whole,
         "decided": whole["most"] if whole["low"] >= 0.5 else "none",
+        "sure": whole["most"] if sure_low >= 0.5 else "none",
         **intervals,
         "named": sum(counts.get(name, 0) for name in ("symmetric", "outlier", "collapse")),
     }

@@ -215,7 +215,7 @@ ARCHITECTURES: dict[str, tuple[str, ...]] = {
     },
     "identity": ("none", "RC", "RC+RS", "LN"),
     "ReLU, norm after": ("NL+RC", "NL+RC+RS", "NL+LN", "NL+RN"),
-    "GELU, norm after": ("NL+RC activation=gelu", "NL+RC+RS activation=gelu", "NL+LN activation=gelu"),
+    "GELU, norm after": tuple(f"NL+{norm} activation=gelu" for norm in ("RC", "RC+RS", "LN", "RN")),
     "orthogonal weights": tuple(f"{stages} weights=orthogonal" for stages in _PLAIN[:3]),
     "standardized weights": tuple(f"{stages} weights=standardized" for stages in _PLAIN[:3]),
     "residual, strength 0.2": tuple(f"{stages} residual=0.2" for stages in _PLAIN),
@@ -230,7 +230,7 @@ ARCHITECTURES: dict[str, tuple[str, ...]] = {
     "dropout 0.1": tuple(f"{stages} dropout=0.1" for stages in _PLAIN),
     "convolution": tuple(f"convolution {stages}" for stages in _PLAIN),
     "convolution, residual 0.5": tuple(f"convolution {stages} residual=0.5" for stages in _PLAIN[1:3]),
-    "attention": tuple(f"attention {stages} residual=1" for stages in _PLAIN),
+    "attention": tuple(f"attention {stages} residual=1" for stages in (*_PLAIN, "RN+NL")),
     "attention, norm after": ("attention NL+RC residual=1", "attention NL+LN residual=1"),
 }
 

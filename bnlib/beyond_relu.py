@@ -19,6 +19,7 @@ from bnlib.leaky import mixing
 from bnlib.sweeps import sweep
 
 Record = Mapping[str, Any]
+_ENTRIES = 4_000_000  # coordinates or inner products at once: 32 MB
 _NO_THEORY = {"from_symmetric": None, "from_outlier": None, "multiplier": None}
 
 
@@ -47,12 +48,10 @@ def chance_table(
     rows = []
     for batch in ("on a line", "in space"):
         for n in batch_sizes:
-            x = gaussian(draws, n, 1 if batch == "on a line" else dimension, generator=generator)
-            gram = x @ x.mT
-            # Without the rule for lines: the question is what separations alone would say of points on one.
-            shape = shape_of(gram)
-            shape = type(shape)(**{**vars(shape), "line_angle": torch.full_like(shape.line_angle, 1.0)})
-            found = classify(shape, rule).cpu().numpy()
+            d = 1 if batch == "on a line" else dimension
+            found = np.concatenate(
+                [_classes_by_chance(part, n, d, rule, generator) for part in _parts(draws, _ENTRIES // (n * max(n, d)))]
+            )
             hits = int((found == CLASSES.index("outlier")).sum())
             low, high = share_interval(hits, draws)
             rows.append(
@@ -66,6 +65,20 @@ def chance_table(
                 }
             )
     return rows
+
+
+def _parts(total: int, largest: int) -> list[int]:
+    """A total in parts of at most a given size: as many points as the memory holds at once."""
+    largest = max(largest, 1)
+    return [largest] * (total // largest) + [total % largest] * (total % largest > 0)
+
+
+def _classes_by_chance(draws: int, n: int, dimension: int, rule: Rule, generator: torch.Generator) -> np.ndarray:
+    x = gaussian(draws, n, dimension, generator=generator)
+    # Without the rule for lines: the question is what separations alone would say of points on one.
+    shape = shape_of(x @ x.mT)
+    shape = type(shape)(**{**vars(shape), "line_angle": torch.full_like(shape.line_angle, 1.0)})
+    return classify(shape, rule).cpu().numpy()
 
 
 def table_of_architectures(
@@ -136,15 +149,37 @@ def named_share(cells: Sequence[Record]) -> dict[str, Any]:
 def agreement(cells: Sequence[Record]) -> dict[str, Any]:
     """How many decided cells show a class to which the infinitely wide network goes (maps only, not multipliers).
 
+    Cells of one architecture are alike, and are no independent evidence: the interval is the exact one of as many
+    trials as there are architectures, with the same share.
+
+    Args:
+        cells: `record_of` every cell.
+
+    Returns:
+        `decided` and `agree`, cells; `architectures`, of which these are; `low` and `high`, the 95 percent interval of
+        the share, None without cells; `by_chance`, the share of agreement if every cell is held against the theory of
+        every other architecture's cells instead, None without two architectures.
+
     Example:
         >>> cell = {"decided": "outlier", "theory_symmetric": "symmetric", "theory_outlier": "outlier"}
-        >>> agreement([cell])["agree"]
+        >>> agreement([{"architecture": "dense RC+NL", **cell}])["agree"]
         1
     """
-    known = [theory_agrees(cell) for cell in cells if cell["theory_outlier"] is not None]
-    decided = [answer for answer in known if answer is not None]
-    low, high = share_interval(sum(decided), len(decided))
-    return {"decided": len(decided), "agree": sum(decided), "low": low, "high": high}
+    known = [cell for cell in cells if cell["theory_outlier"] is not None and theory_agrees(cell) is not None]
+    agree = sum(theory_agrees(cell) for cell in known)
+    trials = len({cell["architecture"] for cell in known})
+    # The share of the cells, as a number of trials: rounded down for the lower end, up for the upper one.
+    low, _ = share_interval(agree * trials // max(len(known), 1), trials)
+    _, high = share_interval(-(-agree * trials // max(len(known), 1)), trials)
+    others = [
+        theory_agrees({**theirs, "decided": cell["decided"]})
+        for cell in known
+        for theirs in known
+        if theirs["architecture"] != cell["architecture"]
+    ]
+    by_chance = sum(others) / len(others) if others else None
+    found = {"decided": len(known), "agree": agree, "architectures": trials, "low": low, "high": high}
+    return {**found, "by_chance": by_chance}
 
 
 def _by_architecture(cells: Sequence[Record]) -> dict[tuple[str, int, int], Record]:
@@ -167,7 +202,8 @@ def same_class(cells: Sequence[Record]) -> list[dict[str, Any]]:
 
     Returns:
         Rows with `kind` (orthogonal, epsilon, bias, order), `stages`, `n`, `width`, `wide`, the decided classes
-        `changed` and `usual`, `both` (whether both are decided) and `same` (whether they are the same, both decided).
+        `changed` and `usual`, `both` (whether both are decided), `same` (whether they are the same, both decided) and
+        `differ` (whether they differ, both decided by the 99.9 percent interval).
 
     Example:
         >>> same_class([])
@@ -183,7 +219,9 @@ def same_class(cells: Sequence[Record]) -> list[dict[str, Any]]:
                     both = "none" not in (cell["decided"], other["decided"])
                     row = {"kind": kind, "stages": text, "n": n, "width": width, "wide": cell["wide"], "both": both}
                     row |= {"changed": cell["decided"], "usual": other["decided"]}
-                    rows.append({**row, "same": both and cell["decided"] == other["decided"]})
+                    sure = "none" not in (cell["sure"], other["sure"])
+                    row["same"] = both and cell["decided"] == other["decided"]
+                    rows.append({**row, "differ": sure and cell["sure"] != other["sure"]})
     return rows
 
 

@@ -121,10 +121,9 @@ def shape_of(gram: Float[Tensor, "*draws n n"]) -> Shape:
     n = gram.shape[-1]
     squares = gram.diagonal(dim1=-2, dim2=-1)
     norms = squares.sqrt()
-    cosines = gram / norms[..., :, None] / norms[..., None, :]
-    above = torch.ones(n, n, dtype=torch.bool, device=gram.device).triu(1)
-    cosines = cosines[..., above].clamp(-1, 1)
-    angles = 2 * torch.atan2((1 - cosines).sqrt(), (1 + cosines).sqrt())
+    first, second = torch.triu_indices(n, n, 1, device=gram.device)  # every pair once
+    products = gram.flatten(-2).index_select(-1, first * n + second)
+    angles = torch.acos((products / norms[..., first] / norms[..., second]).clamp(-1, 1))
     known = ~angles.isnan()
     least = torch.where(known, angles, math.inf).amin(dim=-1)
     largest = torch.where(known, angles, -math.inf).amax(dim=-1)

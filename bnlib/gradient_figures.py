@@ -233,14 +233,17 @@ def cures(axes: Sequence[Axes], epsilon: Sequence[Mapping[str, Any]], other: Seq
 
     Args:
         axes: two panels.
-        epsilon: rows with "shift", "epsilon", "critical", "accuracy" and "accuracies".
+        epsilon: rows with "shift", "depth", "epsilon", "critical", "accuracy" and "accuracies".
         other: rows with "activation", "growth", "accuracy", "accuracies" and "family".
     """
     for index, shift in enumerate(sorted({row["shift"] for row in epsilon})):
         rows = [row for row in epsilon if row["shift"] == shift]
         style = line_style(index)
         axes[0].plot(
-            [row["epsilon"] for row in rows], [row["accuracy"] for row in rows], **style, label=rf"$\beta = {shift:g}$"
+            [row["epsilon"] for row in rows],
+            [row["accuracy"] for row in rows],
+            **style,
+            label=rf"$\beta = {shift:g}$, {rows[0]['depth']} layers",
         )
         for row in rows:
             seen = [value for value in row["accuracies"] if value is not None]
@@ -271,6 +274,56 @@ def cures(axes: Sequence[Axes], epsilon: Sequence[Mapping[str, Any]], other: Seq
     axes[1].set_xlabel("predicted growth of squared gradient per layer")
     axes[1].set_ylabel("accuracy")
     axes[1].legend()
+
+
+def depth_over_scale(axes: Axes, points: Sequence[Mapping[str, Any]]) -> None:
+    """Draw trainable depths over predicted scales, one series an optimizer, with lines of slope one through them.
+
+    Args:
+        axes: the panel.
+        points: rows with "optimizer", "activation", "scale" and "depth" (None is left out).
+    """
+    for index, optimizer in enumerate(dict.fromkeys(row["optimizer"] for row in points)):
+        rows = [row for row in points if row["optimizer"] == optimizer and row["depth"] is not None]
+        if not rows:
+            continue
+        rows = sorted(rows, key=lambda row: row["scale"])
+        scales, depths = [row["scale"] for row in rows], [row["depth"] for row in rows]
+        name = {"sgd": "SGD", "adam": "Adam"}.get(optimizer, optimizer)
+        axes.plot(scales, depths, **line_style(index) | {"linestyle": "none"}, label=name)
+        factor = math.exp(np.mean(np.log(depths) - np.log(scales)))
+        axes.plot(scales, [factor * scale for scale in scales], ":", color=COLORS[index], linewidth=1.2)
+    axes.set_xscale("log")
+    axes.set_yscale("log")
+    axes.set_xlabel(r"predicted scale $\xi = 1/\log\lambda$ (layers)")
+    axes.set_ylabel("trainable depth (layers)")
+    if axes.get_lines():
+        axes.legend()
+
+
+def epsilon_choice(axes: Axes, rows: Sequence[Mapping[str, Any]]) -> None:
+    """Draw accuracies over the fraction of the critical epsilon: the choice as dots, new networks as marks.
+
+    Args:
+        axes: the panel.
+        rows: of `depth_survey.chosen_epsilon`.
+    """
+    for index, row in enumerate(rows):
+        style = line_style(index)
+        for one in row["tried"]:
+            seen = [value or 0.0 for value in one["accuracies"]]
+            axes.plot(
+                [one["fraction"] + 0.012 * (index - 1)] * len(seen), seen, ".", color=style["color"], markersize=4
+            )
+        name = row["activation"] + (rf", $\beta = {row['shift']:g}$" if row["shift"] else "")
+        pair = [row["base"], row["raised"]]
+        means = [one["accuracy"] for one in pair]
+        errors = [[one["accuracy"] - one["worst"] for one in pair], [one["best"] - one["accuracy"] for one in pair]]
+        x = [0.012 * (index - 1), row["fraction"] + 0.012 * (index - 1)]
+        axes.errorbar(x, means, yerr=errors, **style, capsize=3, label=f"{name}, {row['depth']} layers")
+    axes.set_xlabel(r"$\varepsilon/\varepsilon_c$")
+    axes.set_ylabel("accuracy")
+    axes.legend()
 
 
 def jacobian_spectra(axes: Axes, rows: Sequence[Mapping[str, Any]]) -> None:

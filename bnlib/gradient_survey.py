@@ -12,6 +12,8 @@ from typing import Any
 
 import numpy as np
 import torch
+from scipy.optimize import brentq
+from scipy.stats import t as student
 
 from bnlib.activations import Activation
 from bnlib.gradient_theory import (
@@ -313,6 +315,69 @@ def independence_rows(
     return rows
 
 
+def _median(values: np.ndarray) -> tuple[float, float]:
+    step = 0.5 / math.sqrt(len(values))
+    low, median, high = np.quantile(values, [max(0.0, 0.5 - step), 0.5, min(1.0, 0.5 + step)])
+    return float(median), float(high - low) / 2
+
+
+def median_largest(freedom: Sequence[float | int]) -> float:
+    """Median of the largest absolute value of independent t-scores, as a yardstick for the largest score of a table.
+
+    Args:
+        freedom: degrees of freedom of each score; infinity for a Gaussian one.
+
+    Raises:
+        ValueError: no score.
+
+    Example:
+        >>> round(median_largest([math.inf] * 20), 2), round(median_largest([15] * 20), 2)
+        (2.12, 2.37)
+    """
+    if not freedom:
+        raise ValueError("freedom must hold one number a score, got none.")
+    degrees, counts = np.unique(np.asarray(freedom, dtype=float), return_counts=True)
+    return float(
+        brentq(lambda x: float((counts * np.log(2 * student.cdf(x, degrees) - 1)).sum()) + math.log(2), 1e-3, 1e3)
+    )
+
+
+def weighted_line(x: Sequence[float | int], y: Sequence[float], errors: Sequence[float]) -> dict[str, float]:
+    """A straight line through points with known standard errors, by weighted least squares.
+
+    Args:
+        x: at least two different numbers.
+        y: values.
+        errors: standard errors of the values, positive.
+
+    Returns:
+        "slope", "slope_error", "intercept", "intercept_error" and "chi_square" of the residuals.
+
+    Raises:
+        ValueError: fewer than two different x, or an error that is not positive.
+
+    Example:
+        >>> line = weighted_line([0, 1, 2], [1.0, 3.0, 5.0], [0.1, 0.1, 0.1])
+        >>> round(line["slope"], 9), round(line["slope_error"], 4)
+        (2.0, 0.0707)
+    """
+    x, y, errors = (np.asarray(one, dtype=float) for one in (x, y, errors))
+    if len(np.unique(x)) < 2:
+        raise ValueError(f"x must hold at least two different numbers, got {x.tolist()}.")
+    if not (errors > 0).all():
+        raise ValueError(f"errors must be positive, got {errors.tolist()}.")
+    design = np.stack([np.ones_like(x), x], axis=1) / errors[:, None]
+    covariance = np.linalg.inv(design.T @ design)
+    intercept, slope = covariance @ design.T @ (y / errors)
+    return {
+        "slope": float(slope),
+        "slope_error": math.sqrt(covariance[1, 1]),
+        "intercept": float(intercept),
+        "intercept_error": math.sqrt(covariance[0, 0]),
+        "chi_square": float((((y - intercept - slope * x) / errors) ** 2).sum()),
+    }
+
+
 def small_batch_rows(
     sizes: Sequence[int], widths: Sequence[int], layers: int, draws: int, chains: int, generator: Generator
 ) -> list[dict[str, Any]]:
@@ -328,7 +393,8 @@ def small_batch_rows(
 
     Returns:
         Rows with "typical" (exp of the mean log growth of networks), its "error", "median" and "median_error" (half the
-        distance of the order statistics one standard error from it) of the independent factors.
+        distance of the order statistics one standard error from it) of the independent factors, of which there are
+        "samples"; "network_median" and "network_median_error", the same of the layers of the networks.
 
     Example:
         >>> from bnlib import seeds
@@ -341,20 +407,23 @@ def small_batch_rows(
         for width in widths:
             stream = generator("small", n, width)
             x = batch_in_state(np.eye(n), draws, width, stream)
-            typical = typical_growth(network_gradients(x, width, layers, "relu", generator=stream).hidden)
+            squares = network_gradients(x, width, layers, "relu", generator=stream).hidden
+            typical = typical_growth(squares)
+            # As in `growth_per_layer` without the layer at the input, whose factor is another.
+            own, own_error = _median((squares[:, 1:-1] / squares[:, 2:]).flatten().numpy(force=True))
             factors = independent_growth(parsed_activation("relu"), n, width, layers - 2, chains, numpy_stream(stream))
-            values = factors.ravel()
-            step = 0.5 / math.sqrt(len(values))
-            low, median, high = np.quantile(values, [max(0.0, 0.5 - step), 0.5, min(1.0, 0.5 + step)])
+            median, median_error = _median(factors.ravel())
             rows.append(
                 {
                     "n": n,
                     "width": width,
                     "typical": typical.mean,
                     "error": typical.standard_error,
-                    "median": float(median),
-                    "median_error": float(high - low) / 2,
-                    "samples": len(values),
+                    "median": median,
+                    "median_error": median_error,
+                    "network_median": own,
+                    "network_median_error": own_error,
+                    "samples": factors.size,
                 }
             )
     return rows

@@ -139,7 +139,7 @@ def share_curves(axes: Axes, rows: Sequence[Mapping[str, Any]]) -> None:
 
     Args:
         axes: where to draw.
-        rows: as `mean_field_tables.still_symmetric`.
+        rows: as `winner_states.late_spread`.
     """
     axes.axhline(1.0, color="#888888", linewidth=1.0)
     for index, row in enumerate(rows):
@@ -171,22 +171,23 @@ def memory_curves(axes: Axes, rows: Sequence[Mapping[str, Any]]) -> None:
     axes.legend(ncols=3, loc="upper center", bbox_to_anchor=(0.5, -0.2))
 
 
-def continuation(axes: Sequence[Axes], rows: Sequence[Mapping[str, Any]]) -> None:
+def continuation(births: Axes, norms: Axes, rows: Sequence[Mapping[str, Any]]) -> None:
     """The births of the one-winner state, and the state at one batch size, between recentering and normalization.
 
     Args:
-        axes: two, the upper for the batch sizes, the lower for norms.
+        births: where to draw the batch sizes.
+        norms: where to draw the norm of the winner over another sample's.
         rows: as `rescaling_bridge.branch`.
     """
-    stages = [row["t"] for row in rows]
-    axes[0].plot(stages, [row["fold"] for row in rows], **line_style(0))
-    axes[0].set_ylabel("least batch size")
-    axes[0].set_ylim(bottom=0)
+    births.plot([row["t"] for row in rows], [row["fold"] for row in rows], **line_style(0))
+    births.set_ylabel("least batch size")
+    births.set_ylim(bottom=0)
     known = [row for row in rows if row["norm_ratio"] is not None]
-    axes[1].semilogy([row["t"] for row in known], [row["norm_ratio"] for row in known], **line_style(1))
-    axes[1].set_yticks([1, 3, 10, 30, 100], ["1", "3", "10", "30", "100"])
-    axes[1].set_ylabel("norm of the winner / of another")
-    axes[1].set_xlabel("t: 0 recentering alone, 1 batch normalization")
+    norms.semilogy([row["t"] for row in known], [row["norm_ratio"] for row in known], **line_style(1))
+    norms.set_yticks([1, 3, 10, 30, 100], ["1", "3", "10", "30", "100"])
+    norms.minorticks_off()
+    norms.set_ylabel("winner's norm / another's")
+    norms.set_xlabel("t: 0 recentering alone, 1 batch normalization")
 
 
 def correlation_curves(axes: Axes, names: Sequence[str], n: int) -> None:

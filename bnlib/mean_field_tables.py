@@ -311,45 +311,6 @@ def width_fates(
     return rows
 
 
-def still_symmetric(
-    names: Sequence[str],
-    batch_sizes: Sequence[int],
-    widths: Sequence[int],
-    depth: int,
-    networks: int,
-    draw: Draw,
-) -> list[dict[str, Any]]:
-    """Largest share of one sample, times n, over the depth of batch-normalized networks from Gaussian inputs.
-
-    Args:
-        names: of activations.
-        batch_sizes: n.
-        widths: of the networks.
-        depth: layers.
-        networks: number of each.
-        draw: makes a NumPy generator from labels.
-
-    Returns:
-        Rows with `path` (median over networks, every tenth layer) and the median, least and greatest over networks of
-        the late layers' median.
-
-    Example:
-        >>> rows = still_symmetric(["tanh"], [8], [64], 12, 2, lambda *labels: np.random.default_rng(0))
-        >>> rows[0]["late"] < 3
-        True
-    """
-    rows = []
-    for name in names:
-        for n in batch_sizes:
-            for width in widths:
-                path = n * share_path(named(name), n, width, depth, networks, draw("still", name, n, width))
-                late = np.median(path[-(depth // 3) :], axis=0)
-                row = {"activation": name, "n": n, "width": width, "networks": networks, "layers": depth}
-                row |= {"path": np.median(path, axis=1)[::10].tolist(), "late": float(np.median(late))}
-                rows.append(row | {"least": float(late.min()), "greatest": float(late.max())})
-    return rows
-
-
 def state_of_whole_map(n: int, ratio: float, layers: int, generator: np.random.Generator) -> dict[str, float]:
     """The winner's state followed by the independent rule of `bnlib.v_transform`, with every number of S free.
 

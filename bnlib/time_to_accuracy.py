@@ -1,7 +1,8 @@
 """Ways to start a network, compared by the steps that they need to reach an accuracy, and by what they make of data.
 
-Every arm sees the same training set and the same order of samples, so that arms are paired network by network. Each arm
-trains with the learning rate of a common grid at which other networks, which are used for nothing else, did best.
+Every arm sees the same training set and the same order of samples, so that arms are paired network by network; all
+networks of a size share one training set, and differ in weights, order and reference batch. Each arm trains with the
+learning rate of a common grid at which other networks, which are used for nothing else, did best.
 """
 
 import math
@@ -130,8 +131,11 @@ def start(spec: ArmSpec, data: TrainingSet, networks: int, *, part: str) -> tupl
         network = (*hidden, network[-1])
     elif spec.arm == "dedicated neurons":
         first = dedicated_neurons(data.x, spec.width)
+        # The scale is free: that of He's layer, which keeps the mean squared norm, over samples that are not silent.
+        own = torch.relu(data.x @ first.weight + first.bias).square().sum(dim=1)
+        scale = (data.x.square().sum(dim=1).mean() / own[own > 0].mean()).sqrt()
         network = (
-            Layer(first.weight.expand(networks, -1, -1), first.bias.expand(networks, -1, -1)),
+            Layer(*(scale * one.expand(networks, -1, -1) for one in (first.weight, first.bias))),
             *network[1:],
         )
     elif spec.arm == "cluster and outlier":

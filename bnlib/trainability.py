@@ -14,6 +14,7 @@ from typing import Any, Literal, NamedTuple
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
+from torch.nn.functional import batch_norm
 
 from bnlib.gradients import torch_activation
 from bnlib.training import cross_entropy, shuffled_batches
@@ -29,7 +30,7 @@ class Setting:
         gain: initial gamma.
         shift: initial beta.
         optimizer: "sgd" (plain) or "adam".
-        learning_rate: positive.
+        learning_rate: positive; a tuple holds one for each network.
         weight_variance: sigma^2 of the initial weights, variance sigma^2 / inputs.
         batch_norm: whether there is batch normalization before each activation; without it, gain and shift stay.
     """
@@ -39,7 +40,7 @@ class Setting:
     gain: float | int = 1.0
     shift: float | int = 0.0
     optimizer: Literal["sgd", "adam"] = "sgd"
-    learning_rate: float | int = 0.1
+    learning_rate: float | int | tuple[float | int, ...] = 0.1
     weight_variance: float | int = 2.0
     batch_norm: bool = True
 
@@ -52,7 +53,8 @@ class Setting:
         torch_activation(self.activation)
         if self.optimizer not in ("sgd", "adam"):
             raise ValueError(f"optimizer must be sgd or adam, got {self.optimizer!r}.")
-        if not 0 < self.learning_rate < math.inf:
+        rates = self.learning_rate if isinstance(self.learning_rate, tuple) else (self.learning_rate,)
+        if not rates or not all(0 < rate < math.inf for rate in rates):
             raise ValueError(f"learning_rate must be positive and finite, got {self.learning_rate}.")
         if not 0 <= self.epsilon < math.inf:
             raise ValueError(f"epsilon must be at least 0 and finite, got {self.epsilon}.")
@@ -164,14 +166,16 @@ def outputs(network: Deep, x: Float[Tensor, "networks n d"], setting: Setting) -
         torch.Size([2, 5, 2])
     """
     phi = torch_activation(setting.activation)
+    x = x.mT  # neurons before samples, so that each neuron of each network is one channel of torch's kernel
     for weight, gain, shift in zip(network.weights, network.gains, network.shifts, strict=True):
-        h = x @ weight
-        if not setting.batch_norm:
-            x = phi(h * gain + shift)
-            continue
-        variance, mean = torch.var_mean(h, dim=1, correction=0, keepdim=True)
-        x = phi((h - mean) * ((variance + setting.epsilon).rsqrt() * gain) + shift)
-    return x @ network.readout + network.bias
+        h = weight.mT @ x
+        if setting.batch_norm:
+            channels = h.reshape(1, -1, h.shape[-1])
+            channels = batch_norm(channels, None, None, gain.flatten(), shift.flatten(), True, 0.0, setting.epsilon)
+            x = phi(channels).view(h.shape)
+        else:
+            x = phi(h * gain.mT + shift.mT)
+    return x.mT @ network.readout + network.bias
 
 
 def train_deep(
@@ -194,6 +198,9 @@ def train_deep(
     Returns:
         An `Outcome`; a network whose loss became NaN or infinite is marked there and does not touch the others.
 
+    Raises:
+        ValueError: a tuple of learning rates of another length than there are networks.
+
     Example:
         >>> generator = torch.Generator().manual_seed(0)
         >>> net = deep_networks(2, 16, 2, 2, Setting(), networks=1, generator=generator)
@@ -206,6 +213,13 @@ def train_deep(
     last = [network.readout.detach().clone().requires_grad_(), network.bias.detach().clone().requires_grad_()]
     current = Deep(*(tuple(group) for group in parts), *last)
     step_of = _sgd_step if setting.optimizer == "sgd" else _AdamStep(current.leaves())
+    rate = setting.learning_rate
+    if isinstance(rate, tuple):
+        if len(rate) != len(network.bias):
+            raise ValueError(
+                f"learning_rate must hold one rate for each of {len(network.bias)} networks, got {len(rate)}."
+            )
+        rate = torch.tensor(rate, dtype=network.bias.dtype, device=network.bias.device)[:, None, None]
     wanted, seen, losses = set(probe_steps), [], []
     if probe is not None and 0 in wanted:
         seen.append((0, probe(current)))
@@ -213,7 +227,7 @@ def train_deep(
         values = cross_entropy(outputs(current, x, setting), labels)
         slopes = torch.autograd.grad(values.sum(), current.leaves())
         with torch.no_grad():
-            step_of(current.leaves(), slopes, setting.learning_rate)
+            step_of(current.leaves(), slopes, rate)
         losses.append(values.detach())
         if probe is not None and step + 1 in wanted:
             seen.append((step + 1, probe(current)))
@@ -224,9 +238,9 @@ def train_deep(
     return Outcome(done, stacked, (~stacked.isfinite()).any(dim=0), tuple(seen))
 
 
-def _sgd_step(leaves: Sequence[Tensor], slopes: Sequence[Tensor], rate: float | int) -> None:
+def _sgd_step(leaves: Sequence[Tensor], slopes: Sequence[Tensor], rate: float | int | Tensor) -> None:
     for leaf, slope in zip(leaves, slopes, strict=True):
-        leaf.sub_(slope, alpha=rate)
+        leaf.sub_(slope * rate) if isinstance(rate, Tensor) else leaf.sub_(slope, alpha=rate)
 
 
 class _AdamStep:
@@ -237,13 +251,13 @@ class _AdamStep:
         self._second = [torch.zeros_like(leaf) for leaf in leaves]
         self._steps = 0
 
-    def __call__(self, leaves: Sequence[Tensor], slopes: Sequence[Tensor], rate: float | int) -> None:
+    def __call__(self, leaves: Sequence[Tensor], slopes: Sequence[Tensor], rate: float | int | Tensor) -> None:
         self._steps += 1
         first_bias, second_bias = 1 - 0.9**self._steps, 1 - 0.999**self._steps
         for leaf, slope, first, second in zip(leaves, slopes, self._first, self._second, strict=True):
             first.lerp_(slope, 0.1)
             second.mul_(0.999).addcmul_(slope, slope, value=0.001)
-            leaf.addcdiv_(first, (second / second_bias).sqrt_().add_(1e-8), value=-rate / first_bias)
+            leaf.sub_(first / (second / second_bias).sqrt_().add_(1e-8) * (rate / first_bias))
 
 
 def drawn_batches(

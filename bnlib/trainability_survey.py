@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from scipy.stats import binomtest
 
 from bnlib.data import LabeledData
 from bnlib.trainability import (
@@ -140,24 +141,27 @@ def summary(outcome: Outcome, accuracies: torch.Tensor) -> dict[str, Any]:
     }
 
 
-def trainable_depth(depths: Sequence[int], accuracies: Sequence[float], chance: float = 0.1) -> float | None:
+def trainable_depth(
+    depths: Sequence[int], accuracies: Sequence[float], chance: float = 0.1, *, mark: float | int | None = None
+) -> float | None:
     """Depth at which accuracy falls half-way from the shallowest network's to chance, interpolated linearly.
 
     Args:
         depths: increasing.
         accuracies: mean accuracy at each depth.
         chance: accuracy of guessing.
+        mark: another accuracy to look for than the one half-way.
 
     Returns:
-        The depth; None if accuracy stays above the half-way mark, or the shallowest network did not learn.
+        The depth; None if accuracy stays above the mark, or the shallowest network did not learn (or not to the mark).
 
     Example:
         >>> trainable_depth([4, 8, 16], [0.9, 0.7, 0.3])
         12.0
     """
-    mark = (accuracies[0] + chance) / 2
-    if accuracies[0] < 3 * chance:
+    if accuracies[0] < (3 * chance if mark is None else mark):
         return None
+    mark = (accuracies[0] + chance) / 2 if mark is None else mark
     for index in range(1, len(depths)):
         if accuracies[index] < mark:
             high, low = accuracies[index - 1], accuracies[index]
@@ -299,13 +303,13 @@ def acceleration(
     networks: int,
     generator: Generator,
 ) -> list[dict[str, Any]]:
-    """Sweep learning rate, initial shift (beta) and epsilon, with the same weights and batches in every cell.
+    """Sweep learning rate, and initial shift (beta) or epsilon, with the same weights and batches in every cell.
 
     Args:
         split: see `split_data`.
         rates: learning rates of plain SGD.
-        shifts: initial beta.
-        epsilons: added to the variance.
+        shifts: initial beta, at the first epsilon.
+        epsilons: added to the variance, at the first shift.
         depth: hidden layers.
         batch_size: samples a step.
         width: neurons a hidden layer.
@@ -327,25 +331,23 @@ def acceleration(
     """
     rows = []
     for rate in rates:
-        for shift in shifts:
-            for epsilon in epsilons:
-                setting = replace(Setting(), learning_rate=rate, shift=shift, epsilon=epsilon)
-                # The same stream in every cell: the seeds are paired.
-                outcome, shares = train_once(
-                    split, setting, depth, batch_size, width, steps, networks, generator("sweep")
-                )
-                early = outcome.losses[: max(1, steps // 2)].mean(dim=0)
-                rows.append(
-                    {
-                        "rate": rate,
-                        "shift": shift,
-                        "epsilon": epsilon,
-                        "accuracy": float(shares.nan_to_num(0.0).median()),
-                        "early_loss": float(early.nan_to_num(1e9, 1e9).median()),
-                        "early_losses": [float(one) if math.isfinite(one) else None for one in early.tolist()],
-                        "diverged": int(outcome.diverged.sum()),
-                    }
-                )
+        cells = [(shift, epsilons[0]) for shift in shifts] + [(shifts[0], epsilon) for epsilon in epsilons[1:]]
+        for shift, epsilon in cells:
+            setting = replace(Setting(), learning_rate=rate, shift=shift, epsilon=epsilon)
+            # The same stream in every cell: the seeds are paired.
+            outcome, shares = train_once(split, setting, depth, batch_size, width, steps, networks, generator("sweep"))
+            early = outcome.losses[: max(1, steps // 2)].mean(dim=0)
+            rows.append(
+                {
+                    "rate": rate,
+                    "shift": shift,
+                    "epsilon": epsilon,
+                    "accuracy": float(shares.nan_to_num(0.0).median()),
+                    "early_loss": float(early.nan_to_num(1e9, 1e9).median()),
+                    "early_losses": [float(one) if math.isfinite(one) else None for one in early.tolist()],
+                    "diverged": int(outcome.diverged.sum()),
+                }
+            )
     return rows
 
 
@@ -388,20 +390,33 @@ def faster_seeds(rows: Sequence[dict[str, Any]], rate: float, changed: dict[str,
     }
 
 
-def layer_spread(row: dict[str, Any], key: str) -> dict[str, float]:
-    """Largest over smallest layer of a relative gradient norm, and the standard error of the logarithm of that ratio.
+def sign_tests(rows: Sequence[dict[str, Any]], level: float | int = 0.05) -> list[dict[str, Any]]:
+    """Two-sided exact sign tests of several cells, corrected for their number by Holm's procedure.
 
     Args:
-        row: of `equilibration`.
-        key: "weight_relative" or "gain_relative".
+        rows: of `faster_seeds`.
+        level: of all tests together.
 
     Returns:
-        "ratio" and "error"; the error takes the two extreme layers as given, and is 0 for a single network.
+        The rows with "p" (two-sided, of the cell alone), "holm" (adjusted), and "direction": 1 faster, -1 slower, 0
+        undecided at the level.
 
     Example:
-        >>> layer_spread({"a": [1.0, 4.0, 2.0], "a_error": [0.3, 0.4, 0.1]}, "a")
-        {'ratio': 4.0, 'error': 0.5}
+        >>> rows = sign_tests([{"faster": 12, "seeds": 12}, {"faster": 1, "seeds": 12}, {"faster": 6, "seeds": 12}])
+        >>> [row["direction"] for row in rows]
+        [1, -1, 0]
     """
-    values, errors = row[key], row[f"{key}_error"] or [0.0] * len(row[key])
-    low, high = int(np.argmin(values)), int(np.argmax(values))
-    return {"ratio": values[high] / values[low], "error": math.hypot(errors[low], errors[high])}
+    p = [binomtest(row["faster"], row["seeds"]).pvalue if row["seeds"] else 1.0 for row in rows]
+    adjusted, reached = [1.0] * len(rows), 0.0
+    for place, index in enumerate(sorted(range(len(rows)), key=lambda index: p[index])):
+        reached = max(reached, min(1.0, (len(rows) - place) * p[index]))
+        adjusted[index] = reached
+    return [
+        {
+            **row,
+            "p": float(one),
+            "holm": float(holm),
+            "direction": 0 if holm > level else (1 if 2 * row["faster"] > row["seeds"] else -1),
+        }
+        for row, one, holm in zip(rows, p, adjusted, strict=True)
+    ]

@@ -19,29 +19,34 @@ def _steps_axis(axes: Axes, last: int) -> None:
     axes.set_xlabel("steps of training")
 
 
-def survival(axes: Axes, run: Row, title: str) -> None:
+def survival(axes: Axes, run: Row, title: str, resampled: Row | None = None) -> None:
     """Draw the shares of networks that keep an outlier, and that keep the same one, with exact intervals.
 
     Args:
         axes: the panel.
-        run: of `bnlib.training_geometry.run_geometry`.
+        run: of `bnlib.training_geometry.run_geometry`, on fixed batches.
         title: of the panel.
+        resampled: the run of the same networks on resampled batches, of which the second share is drawn too.
     """
     rows = run["rows"]
     steps = [row["step"] for row in rows]
-    for index, (key, label) in enumerate((("kept", "an outlier"), ("same", "the same outlier"))):
-        shares = np.array([row[key] / row["started"] if row["started"] else np.nan for row in rows])
-        low = np.array([np.nan if row[f"{key}_low"] is None else row[f"{key}_low"] for row in rows])
-        high = np.array([np.nan if row[f"{key}_high"] is None else row[f"{key}_high"] for row in rows])
-        axes.plot(steps, shares, label=label, **line_style(index))
-        axes.fill_between(steps, low, high, color=COLORS[index], alpha=0.18, linewidth=0)
+    curves = [(rows, "kept", "an outlier"), (rows, "same", "the same outlier")]
+    if resampled is not None:
+        curves.append((resampled["rows"], "same", "the same, resampled batches"))
+    for index, (found, key, label) in enumerate(curves):
+        at = [row["step"] for row in found]
+        shares = np.array([row[key] / row["started"] if row["started"] else np.nan for row in found])
+        low = np.array([np.nan if row[f"{key}_low"] is None else row[f"{key}_low"] for row in found])
+        high = np.array([np.nan if row[f"{key}_high"] is None else row[f"{key}_high"] for row in found])
+        axes.plot(at, shares, label=label, **line_style(index))
+        axes.fill_between(at, low, high, color=COLORS[index], alpha=0.18, linewidth=0)
     axes.axhline(rows[0]["chance"], color="black", linestyle=":", linewidth=1)
     axes.annotate("chance", (steps[-1], rows[0]["chance"]), ha="right", va="bottom", fontsize=9)
     axes.set_ylim(-0.03, 1.03)
     axes.set_ylabel("share of networks")
-    axes.set_title(title)
+    axes.set_title(title, loc="right")
     _steps_axis(axes, steps[-1])
-    axes.legend(loc="best")
+    axes.legend(loc="lower left", bbox_to_anchor=(-0.02, 1.0), fontsize=8)
 
 
 def along_training(axes: Axes, runs: Sequence[tuple[str, Row]], key: str, label: str) -> None:

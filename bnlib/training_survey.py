@@ -7,9 +7,9 @@ from scipy.stats import binomtest
 
 from bnlib.estimates import share_interval
 from bnlib.paired import paired_difference, paired_times
-from bnlib.parameters import ParameterError
 
 Row = dict[str, Any]
+_STRICT = 0.001  # tail of an interval that is one of many: about twenty of them together miss with 2 percent a side
 
 
 def cell(cells: Sequence[Row], name: str) -> Row:
@@ -40,7 +40,11 @@ def survival_row(one: Row, step: int | None = None) -> Row:
         within the cluster at the start, and "change", "change_low", "change_high": the median paired change of that
         angle in degrees, with its interval; at the end of the run "fitted", how many networks have less than a tenth
         of the loss that they started with, and, of those that started with an outlier, "fitted_started" and
-        "fitted_kept" in number, with the exact interval "fitted_low", "fitted_high" of the share.
+        "fitted_kept" in number, with the exact interval "fitted_low", "fitted_high" of the share; likewise
+        "finite_started", "finite_kept" and their interval for the networks that did not diverge. "again_low" and
+        "again_high": exact interval of the share, among the networks that kept an outlier, in which it is the same
+        sample. "..._lowest" and "..._highest" of "present" and of "finite": the same at 99.8 percent, for rules that
+        look for one row out of many.
 
     Raises:
         ValueError: a step that was not probed.
@@ -60,7 +64,11 @@ def survival_row(one: Row, step: int | None = None) -> Row:
         if key in one
     }
     change = row["cluster_change_deg"]
-    described |= _fitted(one.get("networks_seen"))
+    described |= _ended(one.get("networks_seen"))
+    if "kept" in row:
+        described["again_low"], described["again_high"] = share_interval(row["same"], row["kept"])
+        strict = share_interval(row["present"], row["networks"], tail=_STRICT)
+        described["present_lowest"], described["present_highest"] = strict
     return {
         **described,
         "diverged": one.get("diverged"),
@@ -72,22 +80,25 @@ def survival_row(one: Row, step: int | None = None) -> Row:
     }
 
 
-def _fitted(seen: Row | None) -> Row:
-    """Of the networks that fitted their batch: how many started with an outlier, and how many of these have one."""
+def _ended(seen: Row | None) -> Row:
+    """Of the networks that did not diverge, and of those that fitted their batch: how many kept an outlier."""
     if seen is None:
         return {}
     first, last = seen["start"], seen["end"]
-    fitted = [b is not None and b < 0.1 * a for a, b in zip(first["loss"], last["loss"], strict=True)]
-    started = [good and there for good, there in zip(fitted, first["present"], strict=True)]
-    kept = sum(good and there for good, there in zip(started, last["present"], strict=True))
-    low, high = share_interval(kept, sum(started))
-    return {
-        "fitted": sum(fitted),
-        "fitted_started": sum(started),
-        "fitted_kept": kept,
-        "fitted_low": low,
-        "fitted_high": high,
-    }
+    pairs = list(zip(first["loss"], last["loss"], strict=True))
+    found: Row = {}
+    for name, good in (
+        ("finite", [b is not None for _, b in pairs]),
+        ("fitted", [b is not None and b < 0.1 * a for a, b in pairs]),
+    ):
+        started = [fine and there for fine, there in zip(good, first["present"], strict=True)]
+        kept = sum(fine and there for fine, there in zip(started, last["present"], strict=True))
+        found |= {f"{name}_started": sum(started), f"{name}_kept": kept}
+        found[f"{name}_low"], found[f"{name}_high"] = share_interval(kept, sum(started))
+        found[f"{name}_lowest"], found[f"{name}_highest"] = share_interval(kept, sum(started), tail=_STRICT)
+        if name == "fitted":
+            found[name] = sum(good)
+    return found
 
 
 def control_rows(cells: Sequence[Row]) -> list[Row]:
@@ -277,25 +288,3 @@ def imposed_rows(arms: Sequence[Row], arm: str = "cluster and outlier") -> list[
             low, high = share_interval(found["present"], found["networks"])
             rows.append({"samples": one["samples"], "group": group, **found, "low": low, "high": high})
     return rows
-
-
-def scheduler_address(name: str, value: Any) -> str:
-    """Check a notebook's parameter that names a Dask scheduler: its address, or an empty string for this machine.
-
-    Args:
-        name: of the parameter.
-        value: as it was given.
-
-    Raises:
-        ParameterError: anything but a string.
-
-    Example:
-        >>> scheduler_address("scheduler", " tcp://10.0.0.1:8786 ")
-        'tcp://10.0.0.1:8786'
-    """
-    if not isinstance(value, str):
-        raise ParameterError(
-            f"parameter {name} is {value!r}, but it must be the address of a Dask scheduler, or an empty string for "
-            "this machine"
-        )
-    return value.strip()

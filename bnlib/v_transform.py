@@ -26,6 +26,8 @@ _DEPTH = 42.0  # the logarithm of what counts as nothing
 # Relative size at which eigenvalues count as zero: centering leaves rounding of this order in the null direction.
 _RANK = 1e-13
 
+_ENTRIES = 8192  # matrix entries worked on at a time: small batches take many nodes at once
+
 
 def centered_eigensystem(
     covariance: Float[np.ndarray, "n n"], rank: int | float = 1
@@ -115,8 +117,12 @@ def batch_norm_relu_transform(
     nodes, weights = _laplace_rule(values, panel_nodes)
     weights = weights * np.exp(-0.5 * np.log1p(2 * nodes[:, None] * values).sum(axis=1))
     total = np.zeros((n, n))
-    for weight, shrunk in zip(weights, values / (1 + 2 * nodes[:, None] * values), strict=True):
-        total += weight * homogeneous_kernel_one((vectors * shrunk) @ vectors.T, float(slope))
+    shrunk = values / (1 + 2 * nodes[:, None] * values)
+    chunk = max(1, _ENTRIES // n**2)
+    for first in range(0, len(nodes), chunk):
+        part = slice(first, first + chunk)
+        inner = (vectors * shrunk[part, None, :]) @ vectors.T
+        total += np.tensordot(weights[part], homogeneous_kernel_one(inner, float(slope)), axes=1)
     return n * total
 
 

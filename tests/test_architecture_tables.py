@@ -51,9 +51,14 @@ def test_a_record_by_hand():
     assert record["outlier"] == 0.6
     assert (record["symmetric_low"], record["symmetric_high"]) == share_interval(1, 5)
     assert record["collapse"] == record["collapse_low"] == 0.0
+    assert (record["symmetric_sure_low"], record["symmetric_sure_high"]) == share_interval(1, 5, tail=0.0005)
     assert record["named"] == 4
     sure = {**FOUND, "classes": ["outlier"] * 20, "settled": [1] * 20, "draws": 20}
-    assert record_of("ReLU", Architecture(), sure, wide=True, theory=NOTHING)["decided"] == "outlier"
+    whole = record_of("ReLU", Architecture(), sure, wide=True, theory=NOTHING)
+    assert (whole["decided"], whole["sure"]) == ("outlier", "outlier")
+    most = {**sure, "classes": ["outlier"] * 16 + ["other"] * 4}
+    whole = record_of("ReLU", Architecture(), most, wide=True, theory=NOTHING)
+    assert (whole["decided"], whole["sure"]) == ("outlier", "none")  # 16 of 20: by 95 percent, not by 99.9
 
 
 def test_columns():

@@ -8,6 +8,7 @@ import torch
 from bnlib import beyond_relu as beyond
 from bnlib.architectures import Architecture, chosen
 from bnlib.criteria import decide
+from bnlib.estimates import share_interval
 from bnlib.figures import close
 from bnlib.geometry_classes import Rule
 from bnlib.records import load_claims
@@ -77,6 +78,31 @@ def test_chance_against_known_shares(seed):
     assert rows[-1]["symmetric"] == 1
 
 
+def test_chance_in_parts(monkeypatch, seed):
+    """A number of batches that is no multiple of what the memory holds: all of them are counted, and the same rule."""
+    monkeypatch.setattr(beyond, "_ENTRIES", 70)
+    line, space = beyond.chance_table([4], 20, 101, Rule(), generator=torch.Generator().manual_seed(seed))
+    assert abs(line["outlier"] - 0.587) < 5 * (0.587 * 0.413 / 101) ** 0.5
+    assert line["symmetric"] == 0.0
+    assert 0 <= space["outlier"] < line["outlier"]
+    assert [beyond._parts(*sizes) for sizes in ((7, 3), (6, 3), (2, 0))] == [[3, 3, 1], [3, 3], [1, 1]]
+
+
+def test_agreement_counts_architectures():
+    """Six cells of one architecture are one trial; the theory of the others is held against them for comparison."""
+    one = {"architecture": "a", "decided": "outlier", "theory_symmetric": "symmetric", "theory_outlier": "outlier"}
+    two = {"architecture": "b", "decided": "collapse", "theory_symmetric": "collapse", "theory_outlier": "collapse"}
+    left_out = [{**one, "decided": "none"}, {**one, "architecture": "c", "theory_outlier": None}]
+    found = beyond.agreement([one] * 6 + [two] + left_out)
+    assert (found["decided"], found["agree"], found["architectures"], found["by_chance"]) == (7, 7, 2, 0)
+    assert (found["low"], found["high"]) == share_interval(2, 2)
+    half = beyond.agreement([one] * 3 + [{**two, "decided": "outlier"}] * 3)
+    assert (half["agree"], half["by_chance"]) == (3, 0.5)
+    assert (half["low"], half["high"]) == share_interval(1, 2)
+    nothing = beyond.agreement(left_out)
+    assert (nothing["decided"], nothing["low"], nothing["high"], nothing["by_chance"]) == (0, None, None, None)
+
+
 def test_named_share_by_hand():
     assert beyond.named_share(
         [
@@ -90,6 +116,7 @@ def record(architecture, decided, most=None, n=8, width=32, **more):
     return {
         "architecture": architecture,
         "decided": decided,
+        "sure": decided,
         "most": most or decided,
         "n": n,
         "width": width,
@@ -111,12 +138,15 @@ def test_pairs_that_differ_in_one_setting():
         record("dense RC+RS+NL epsilon=1e-05", "collapse"),
         record("dense RC+NL bias=0.1", "outlier", width=64),
     ]
-    found = {(row["kind"], row["stages"]): (row["both"], row["same"]) for row in beyond.same_class(cells)}
-    assert found == {
-        ("orthogonal", "RC+NL"): (True, True),
-        ("epsilon", "RC+RS+NL"): (True, False),
-        ("order", "RC"): (False, False),
+    rows = beyond.same_class(cells)
+    assert {(row["kind"], row["stages"]): (row["both"], row["same"], row["differ"]) for row in rows} == {
+        ("orthogonal", "RC+NL"): (True, True, False),
+        ("epsilon", "RC+RS+NL"): (True, False, True),
+        ("order", "RC"): (False, False, False),
     }
+    # Different by the 95 percent interval alone is not enough to refute.
+    cells[4]["sure"] = "none"
+    assert not any(row["differ"] for row in beyond.same_class(cells))
 
 
 def test_onsets_of_skip_connections():
@@ -183,7 +213,11 @@ def values(name, share, where):
     low, high = SHARES[share]
     cell = {"row": "", "layout": "dense", "wide": True, "n": 32, "multiplier": None, "theory_outlier": None, **where}
     for kind in ("symmetric", "outlier", "collapse"):
-        cell |= {f"{kind}_low": low if kind == name else 0.0, f"{kind}_high": high if kind == name else 0.1}
+        for end in ("", "sure_"):
+            cell |= {
+                f"{kind}_{end}low": low if kind == name else 0.0,
+                f"{kind}_{end}high": high if kind == name else 0.1,
+            }
     return {"cells": [cell], "batch_sizes": [4, 32]}
 
 
@@ -198,14 +232,19 @@ def test_shares_decide(claim):
     assert decide(criterion, values(name, yes, {"row": "nothing", "column": ""})) == "inconclusive"
 
 
+def pair(kind, *, both=False, same=False, differ=False):
+    where = {"kind": kind, "stages": "RC+RS", "n": 8, "wide": True}
+    return {**where, "both": both, "same": same, "differ": differ}
+
+
 @pytest.mark.parametrize(
     ("claim", "confirmed", "refuted", "inconclusive"),
     [
         (
             "three-words",
-            {"named": {"low": 0.95, "high": 0.97}},
-            {"named": {"low": 0.7, "high": 0.8}},
-            {"named": {"low": 0.8, "high": 0.95}},
+            {"depth": 200, "named": {"draws": 5000, "low": 0.95, "high": 0.97}},
+            {"depth": 200, "named": {"draws": 5000, "low": 0.7, "high": 0.8}},
+            {"depth": 12, "named": {"draws": 5000, "low": 0.7, "high": 0.8}},
         ),
         (
             "infinite-width-names-class",
@@ -222,14 +261,14 @@ def test_shares_decide(claim):
         *(
             (
                 claim,
-                {"same_class": [{"kind": kind, "n": 8, "wide": True, "both": True, "same": True}] * 3},
-                {"same_class": [{"kind": kind, "n": 8, "wide": True, "both": True, "same": False}]},
-                {"same_class": [{"kind": kind, "n": 8, "wide": True, "both": False, "same": False}]},
+                {"same_class": [pair(kind, both=True, same=True)] * 3},
+                {"same_class": [pair(kind, both=True, differ=True)]},
+                {"same_class": [pair(kind, both=True)] * 3},
             )
             for claim, kind in (
                 ("order-of-stages", "order"),
                 ("orthogonal-weights-same", "orthogonal"),
-                ("usual-settings-change-nothing", "bias"),
+                ("usual-settings-change-nothing", "epsilon"),
             )
         ),
     ],
@@ -244,7 +283,8 @@ def test_other_criteria(claim, confirmed, refuted, inconclusive):
 def test_criteria_of_the_maps():
     def share(kind, **where):
         low, high = SHARES[kind]
-        return {"outlier_low": low, "outlier_high": high, **where}
+        ends = {"outlier_low": low, "outlier_high": high, "outlier_sure_low": low, "outlier_sure_high": high}
+        return {**ends, **where}
 
     for claim, beyond_it in (("outlier-for-every-slope", 1.0), ("recentering-homogeneous", 0.6)):
         criterion = CLAIMS[claim]["criterion"]

@@ -5,9 +5,12 @@ import math
 
 import numpy as np
 import pytest
+from scipy.integrate import quad
+from scipy.stats import chi2
 
 from bnlib import gradient_theory as theory
 from bnlib.activations import activation
+from bnlib.kernels import relu_cosine_derivative
 from bnlib.mean_field import gradient_growth, linear_gradient_growth, relu_gradient_growth
 
 RELU = activation("relu")
@@ -69,6 +72,32 @@ def test_epsilon_scales_with_the_weight_variance():
     four = theory.epsilon_state(RELU, 8, 0.4, 4.0)
     assert four.centered == pytest.approx(4 * one.centered)
     assert four.gradient == pytest.approx(one.gradient)
+
+
+@pytest.mark.parametrize("n", [4, 5, 16])
+def test_floor_by_the_identity_of_its_proof(n):
+    """lambda(eps) / lambda_0 - 1 as one average over a chi-square number, positive because k Q <= T."""
+    c, k = -1 / (n - 1), n - 1
+    l1_squared = 1 + k * (2 / math.pi) * (math.sqrt(1 - c * c) + c * math.asin(c))
+    trace, form = k * (k + relu_cosine_derivative(c)) / (2 * n), 0.5 - l1_squared / (4 * n)
+    assert l1_squared >= 2
+    assert k * form < trace
+    critical, law = theory.critical_epsilon(RELU, n), chi2(k)
+    above = theory.epsilon_state(RELU, n, 2 * critical)
+    for fraction in (0.1, 0.5, 0.9):
+        state = theory.epsilon_state(RELU, n, fraction * critical)
+        rho = n * state.epsilon / state.centered
+
+        def excess(x, rho=rho):
+            r = x / (x + rho)
+            return (2 * r - k * form / trace * (2 * r - r * r)) / (x + rho)
+
+        integral = [
+            quad(lambda x, f=f: f(x) * law.pdf(x), 0, np.inf)[0] for f in (excess, lambda x, rho=rho: x / (x + rho))
+        ]
+        margin = state.gradient * above.signal / above.gradient - 1
+        assert margin == pytest.approx(integral[0] / integral[1], rel=1e-5)
+        assert margin > 0
 
 
 def test_large_batches_do_not_see_epsilon():

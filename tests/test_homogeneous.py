@@ -14,6 +14,7 @@ from bnlib.homogeneous import (
     homogeneous_multipliers,
     instability_degree,
     kernel_cosine,
+    kernel_cosine_gap,
     power_cosine,
     power_cosine_derivative,
     power_cosine_fixed_point,
@@ -117,3 +118,23 @@ def test_errors(unchecked):
         homogeneous_multipliers(homogeneous(1), 3)
     with pytest.raises(ValueError, match="above 4, got 4"):
         instability_degree(4)
+
+
+@pytest.mark.parametrize("alpha", [1, 1.5, 2, 3])
+def test_gap_of_the_kernel(alpha):
+    for b in (0.0, 0.4, -1.0):
+        phi = homogeneous(alpha, 1, b)
+        gaps = np.array([2.0, 1.3, 0.2, 2e-3, 5e-4])
+        plain = kernel_cosine(1.0, phi) - kernel_cosine(1 - gaps, phi)
+        assert kernel_cosine_gap(gaps, phi) == pytest.approx(plain, rel=1e-8, abs=1e-15)
+    relu_like = homogeneous(alpha)
+    slope = alpha**2 / (2 * alpha - 1)
+    assert kernel_cosine_gap(1e-40, relu_like) == pytest.approx(slope * 1e-40, rel=1e-8)  # below rounding
+    assert kernel_cosine_gap(0.0, relu_like) == 0
+    assert kernel_cosine_gap(np.ones((2, 3)), relu_like).shape == (2, 3)
+
+
+def test_gap_errors(unchecked):
+    for gap in (-0.1, 2.1, np.nan):
+        with pytest.raises(ValueError, match="gap must lie between 0 and 2"):
+            kernel_cosine_gap(gap, homogeneous(2))

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from bnlib.kernel_inference import batch_norm_kernels, posterior, posterior_by_sampling
+from bnlib.kernel_inference import batch_norm_kernels, network_kernel_scores, posterior, posterior_by_sampling
 from bnlib.mean_field import relu_symmetric_fixed_point
 from bnlib.v_transform import batch_norm_relu_transform
 
@@ -35,6 +35,17 @@ def test_deep_kernels_forget(seed):
     assert kernels[1] == pytest.approx(batch_norm_relu_transform(x @ x.T), abs=1e-13)
     point = relu_symmetric_fixed_point(6)
     assert kernels[100] == pytest.approx(point.off_diagonal + point.centered * np.eye(6), abs=1e-10)
+
+
+def test_networks_have_the_kernel(seed):
+    generator = np.random.default_rng(seed)
+    x = generator.standard_normal((5, 7)) * np.array([[1.0], [1.0], [1.0], [3.0], [0.3]])
+    found = network_kernel_scores(x, 2, 128, 400, generator)
+    assert len(found["z"]) == 15
+    assert max(abs(z) for z in found["z"]) < 5
+    assert found["far"] > 10  # power: the fixed point in its place would be seen
+    with pytest.raises(ValueError, match="networks must be at least 2, got 1"):
+        network_kernel_scores(x, 2, 16, 1, generator)
 
 
 def test_errors(unchecked):

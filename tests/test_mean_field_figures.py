@@ -33,6 +33,19 @@ def test_shares_and_inference(axes):
     )
 
 
+def test_two_starts_and_the_continuation():
+    figure, panels = figures.new_figure(rows=3)
+    rows = [{"width": 32, "start": "equal", "path": [1.0, 1.1]}, {"width": 32, "start": "winner", "path": [3.0, 2.0]}]
+    pictures.memory_curves(panels[0, 0], rows)
+    assert [line.get_linestyle() for line in panels[0, 0].lines[1:]] == ["--", "-"]
+    assert panels[0, 0].lines[2].get_xdata().tolist() == [1, 6]
+    stages = [{"t": 0.0, "fold": 6.1, "norm_ratio": 60.0}, {"t": 1.0, "fold": 51.4, "norm_ratio": None}]
+    pictures.continuation(panels[1, 0], panels[2, 0], stages)
+    assert panels[1, 0].lines[0].get_ydata().tolist() == [6.1, 51.4]
+    assert panels[2, 0].lines[0].get_ydata().tolist() == [60.0]
+    figures.close(figure)
+
+
 def test_correlations(axes):
     pictures.correlation_curves(axes, ["relu"], 8)
     values = axes.lines[1].get_ydata()

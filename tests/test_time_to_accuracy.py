@@ -42,6 +42,9 @@ def test_what_an_arm_starts_with(seed):
     torch.testing.assert_close(dedicated[1].weight, he[1].weight)
     first = torch.relu(data.x[None] @ dedicated[0].weight + dedicated[0].bias)
     assert int((first[0] > 0).sum()) == 24  # 24 neurons, each for one of the 32 samples
+    # Their scale is that of the input, as under He's weights.
+    norms = first[0].square().sum(dim=1)
+    torch.testing.assert_close(norms[norms > 0].mean(), data.x.square().sum(dim=1).mean(), rtol=1e-3, atol=0)
 
 
 def test_imposed_network_is_the_recentered_one_on_its_reference_batch(seed):

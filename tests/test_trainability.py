@@ -52,6 +52,31 @@ def test_training_is_that_of_torch(optimizer, generator):
         assert outcome.losses[:, index].tolist() == pytest.approx(reference_losses(one, alone, setting), rel=1e-6)
 
 
+@pytest.mark.parametrize("optimizer", ["sgd", "adam"])
+def test_a_rate_for_each_network(optimizer, generator):
+    rates = (0.003, 0.05)
+    setting = Setting(optimizer=optimizer, learning_rate=rates)
+    network = trainability.deep_networks(5, 7, 3, 4, setting, networks=2, generator=generator, dtype=torch.float64)
+    x, labels = torch.randn(40, 5, generator=generator, dtype=torch.float64), torch.arange(40) % 4
+    batches = trainability.drawn_batches(x, labels, 10, 6, networks=2, generator=generator)
+    both = trainability.train_deep(network, batches, setting)
+    for index, rate in enumerate(rates):
+        alone = trainability.train_deep(network, batches, Setting(optimizer=optimizer, learning_rate=rate))
+        assert torch.allclose(both.losses[:, index], alone.losses[:, index], rtol=1e-10)
+    with pytest.raises(ValueError, match="learning_rate must hold one rate for each of 2 networks, got 3"):
+        trainability.train_deep(network, batches, Setting(learning_rate=(0.1, 0.1, 0.1)))
+
+
+def test_batch_norm_is_the_formula(generator):
+    setting = Setting(activation="tanh", epsilon=0.3, gain=0.7, shift=0.2)
+    network = trainability.deep_networks(5, 6, 1, 3, setting, networks=3, generator=generator, dtype=torch.float64)
+    x = torch.randn(3, 9, 5, generator=generator, dtype=torch.float64)
+    h = x @ network.weights[0]
+    b = (h - h.mean(dim=1, keepdim=True)) / (h.var(dim=1, correction=0, keepdim=True) + 0.3).sqrt()
+    expected = torch.tanh(0.7 * b + 0.2) @ network.readout + network.bias
+    assert torch.allclose(trainability.outputs(network, x, setting), expected, rtol=1e-12, atol=1e-12)
+
+
 def test_a_diverging_network_does_not_touch_the_others(generator):
     network = trainability.deep_networks(3, 6, 2, 2, Setting(), networks=2, generator=generator)
     network.readout[0] = math.inf
@@ -89,6 +114,7 @@ def test_layer_gradients_explode_towards_the_input(generator):
     [
         (lambda g: Setting(optimizer="lion"), "optimizer must be sgd or adam, got 'lion'"),
         (lambda g: Setting(learning_rate=0), "learning_rate must be positive and finite, got 0"),
+        (lambda g: Setting(learning_rate=(0.1, 0.0)), "learning_rate must be positive and finite, got"),
         (lambda g: Setting(epsilon=-1.0), "epsilon must be at least 0 and finite, got -1.0"),
         (lambda g: Setting(activation="sigh"), "name must be one of"),
         (

@@ -62,10 +62,29 @@ def test_error_of_the_trainable_depth(seed):
         trainability_survey.trainable_depth_error([4, 8], [[0.9], [0.2]], rng)
 
 
-def test_spread_over_layers():
-    row = {"a": [2.0, 1.0, 8.0], "a_error": [9.0, 0.0, 0.1]}
-    assert trainability_survey.layer_spread(row, "a") == {"ratio": 8.0, "error": 0.1}
-    assert trainability_survey.layer_spread({"a": [2.0, 1.0], "a_error": None}, "a")["error"] == 0.0
+def test_trainable_depth_at_a_mark_of_its_own():
+    assert trainability_survey.trainable_depth([4, 8], [0.9, 0.1], mark=0.5) == 6.0
+    assert trainability_survey.trainable_depth([4, 8], [0.4, 0.1], mark=0.5) is None
+
+
+def test_sign_tests_are_two_sided_and_corrected():
+    cells = [{"faster": 12, "seeds": 12}, {"faster": 0, "seeds": 12}, {"faster": 10, "seeds": 12}]
+    rows = trainability_survey.sign_tests(cells)
+    assert rows[0]["p"] == pytest.approx(2 * 0.5**12)
+    assert [row["holm"] for row in rows] == pytest.approx([6 * 0.5**12, 6 * 0.5**12, rows[2]["p"]])
+    assert [row["direction"] for row in rows] == [1, -1, 1]
+    # Beside many cells a single ten of twelve is what chance gives.
+    assert trainability_survey.sign_tests([{"faster": 10, "seeds": 12}] * 6)[0]["direction"] == 0
+    assert trainability_survey.sign_tests([{"faster": 2, "seeds": 2}, {"faster": 0, "seeds": 0}])[0]["direction"] == 0
+
+
+def test_acceleration_changes_one_thing_at_a_time():
+    split = trainability_survey.split_data(digits(), 0.8, torch.Generator().manual_seed(0))
+    sizes = {"depth": 2, "batch_size": 32, "width": 8, "steps": 2, "networks": 2}
+    rows = trainability_survey.acceleration(
+        split, [0.1], [0.0, 0.5], [1e-5, 0.1], generator=lambda *key: seeds.generator(0, *key), **sizes
+    )
+    assert [(row["shift"], row["epsilon"]) for row in rows] == [(0.0, 1e-5), (0.5, 1e-5), (0.0, 0.1)]
 
 
 def test_plain_networks_train_at_the_critical_variance_only():

@@ -38,6 +38,9 @@ def row(step, kept, same, started=4, loss=1.0):
 def test_survival(panels):
     training_figures.survival(panels[0], {"rows": [row(0, 4, 4), row(10, 2, 1)]}, "title")
     assert [list(line.get_ydata()) for line in panels[0].get_lines()[:2]] == [[1.0, 0.5], [1.0, 0.25]]
+    both = {"rows": [row(0, 4, 4)]}, "title", {"rows": [row(0, 4, 3), row(5, 4, 2)]}
+    training_figures.survival(panels[0], *both)
+    assert list(panels[0].get_lines()[-2].get_ydata()) == [0.75, 0.5]
     training_figures.survival(panels[1], {"rows": [row(0, 0, 0, started=0), row(1, 0, 0, started=0)]}, "nobody")
     assert np.isnan(panels[1].get_lines()[0].get_ydata()).all()
 

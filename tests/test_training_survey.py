@@ -4,7 +4,6 @@ import pytest
 
 from bnlib import training_survey as survey
 from bnlib.estimates import share_interval
-from bnlib.parameters import ParameterError
 from bnlib.training_geometry import GeometrySpec, run_geometry
 
 
@@ -36,6 +35,18 @@ def test_fitted_networks_only():
     found = survey.survival_row({"name": "a", "rows": [row], "networks_seen": seen})
     assert (found["fitted"], found["fitted_started"], found["fitted_kept"]) == (3, 2, 1)
     assert (found["fitted_low"], found["fitted_high"]) == share_interval(1, 2)
+    assert (found["finite_started"], found["finite_kept"]) == (2, 1)
+    assert found["finite_highest"] == share_interval(1, 2, tail=0.001)[1]
+
+
+def test_shares_among_those_that_kept_an_outlier():
+    row = {"step": 0, "cluster_deg": 30.0, "cluster_change_deg": {"median": 0.0, "low": None, "high": None}}
+    found = survey.survival_row(
+        {"name": "a", "rows": [row | {"networks": 9, "started": 8, "kept": 6, "same": 2, "present": 7}]}
+    )
+    assert (found["again_low"], found["again_high"]) == share_interval(2, 6)
+    assert found["present_lowest"] == share_interval(7, 9, tail=0.001)[0]
+    assert found["present_lowest"] < share_interval(7, 9)[0]
 
 
 def test_control_intervals():
@@ -93,5 +104,3 @@ def test_errors():
         survey.cell([{"name": "a"}, {"name": "b"}], "c")
     with pytest.raises(ValueError, match=r"step must be one of \[0\], got 5"):
         survey.survival_row({"name": "a", "rows": [{"step": 0}]}, 5)
-    with pytest.raises(ParameterError, match="parameter scheduler is 8786, but it must be the address"):
-        survey.scheduler_address("scheduler", 8786)

@@ -86,6 +86,16 @@ def test_tiny_clusters_grow_like_a_square_root():
         assert ratio == pytest.approx(100, rel=0.02)
 
 
+def test_tiny_clusters_beside_two_winners_keep_their_logarithm():
+    # r'/r = A + B log(1/r): a straight line over hundreds of orders of magnitude, also below rounding.
+    for alpha in (2, 3):
+        ratios = [next_block(1.0, r, 10, 2, homogeneous(alpha))[1] / r for r in (1e-30, 1e-60, 1e-90)]
+        assert ratios[1] - ratios[0] == pytest.approx(ratios[2] - ratios[1], rel=1e-6)
+        assert ratios[1] > ratios[0]
+    bounded = [next_block(1.0, r, 10, 3, homogeneous(2))[1] / r for r in (1e-30, 1e-90)]
+    assert bounded[0] == pytest.approx(bounded[1], rel=1e-9)
+
+
 def test_growth_at_the_symmetric_state(seed):
     growth = block_growth(6, BlockState(1, 1.0, 1.0, 1 / 6, 0.0), homogeneous(1.5), np.random.default_rng(seed))
     assert growth == pytest.approx(symmetric_slope(6, 1.5), abs=0.02)
