@@ -15,19 +15,19 @@
 # descent, is it the same sample afterwards, and is such a start of any use?
 #
 # **Answer, at this size.** Of networks trained on one batch, {glue:text}`kept-digits` (digits) and {glue:text}`kept-gaussian` (Gaussian labels) of
-# {glue:text}`started` still have an outlier at the end; that networks soon leave the configuration is {glue:text}`verdict-essay-persists-in-training` over
-# both tasks, that it persists on images that are fitted {glue:text}`verdict-outlier-persists-on-images`. In
-# {glue:text}`same-digits` and {glue:text}`same-gaussian` of them it is the sample that it was at the start; that it remains the same sample after some
+# {glue:text}`started` have an outlier at the end; on resampled batches {glue:text}`kept-digits-resampled` and {glue:text}`kept-gaussian-resampled`. That networks soon leave the configuration:
+# {glue:text}`verdict-essay-persists-in-training`, over all four; that it persists on images that are fitted: {glue:text}`verdict-outlier-persists-on-images`. Ten steps on one batch leave the *same* sample in
+# {glue:text}`few-same-digits` and {glue:text}`few-same-gaussian`, on resampled batches in {glue:text}`few-same-digits-resampled` and {glue:text}`few-same-gaussian-resampled`: that it remains the same sample after a few
 # steps is {glue:text}`verdict-review-survives-training`. Is it a property of the batch? If all its companions are changed before training, the same sample
 # stays out in {glue:text}`companions-start:.0%` of the cases (fewer than half: {glue:text}`verdict-outlier-belongs-to-the-batch`); after training on one batch of digits, of the networks that
-# have an outlier, in {glue:text}`companions-end:.0%` (more than half: {glue:text}`verdict-training-makes-it-the-samples`). In evaluation mode fresh batches have an outlier in
-# {glue:text}`evaluation-share:.0%` of the cases (fewer than half: {glue:text}`verdict-evaluation-mode-has-no-outlier`).
+# have an outlier, in {glue:text}`companions-end:.0%` (more than half: {glue:text}`verdict-training-makes-it-the-samples`). In evaluation mode, after training on one batch of digits, fresh batches have an outlier in
+# {glue:text}`evaluation-share:.0%` of the cases (fewer than half, everywhere: {glue:text}`verdict-evaluation-mode-has-no-outlier`).
 #
-# That class means move towards the simplex in training is {glue:text}`verdict-neural-collapse-in-training`; that cluster and outlier are a step on that way is
-# {glue:text}`verdict-essay-neural-collapse`. That dedicated neurons give orthogonal and sparse first representations is
-# {glue:text}`verdict-review-dedicated-neurons`; that they no longer train when the data set outgrows the layer is {glue:text}`verdict-dedicated-outgrown`. An
-# initialization that imposes cluster and outlier without batch normalization is built (on its batch: {glue:text}`verdict-imposed-on-the-reference-batch`); that it
-# reaches an accuracy sooner than He's is {glue:text}`verdict-essay-imposed-initialization`.
+# Class means move towards the simplex in training, with all stages: {glue:text}`verdict-neural-collapse-in-training`; cluster and outlier are a step on that way:
+# {glue:text}`verdict-essay-neural-collapse`. Dedicated neurons give orthogonal and sparse first representations:
+# {glue:text}`verdict-review-dedicated-neurons`; they fail when the data set outgrows the layer, and not before: {glue:text}`verdict-dedicated-outgrown`. An
+# initialization that imposes cluster and outlier without batch normalization is built (an outlier on its reference batch: {glue:text}`verdict-imposed-on-the-reference-batch`); it
+# reaches an accuracy sooner than He's: {glue:text}`verdict-essay-imposed-initialization`, later than He's once the data set outgrows that batch: {glue:text}`verdict-imposed-outgrown`, later than batch normalization: {glue:text}`verdict-imposed-against-batch-norm`.
 # :::
 #
 # The sources ask these questions and do not answer them {cite}`pith2026`; the paper {cite}`nachum2024` looks at initialization. **All set-ups on this page are ours**: plain
@@ -42,7 +42,7 @@ scheduler = ""
 data = "digits"
 data_folder = "data"
 samples = 256
-networks = 24
+networks = 48
 axis_networks = 12
 batch_size = 16
 batch_sizes = [12, 32]
@@ -58,22 +58,22 @@ collapse_depth = 8
 collapse_deep = 96
 collapse_rate = 0.03
 collapse_steps = 240
-collapse_networks = 12
+collapse_networks = 24
 arm_samples = [32, 128, 512]
 arm_depth = 10
 arm_steps = 200
-arm_rates = [0.01, 0.03, 0.1, 0.3]
-arm_networks = 12
-dedicated_sizes = [16, 64, 128, 256, 512, 1000]
+arm_rates = [0.01, 0.03, 0.1, 0.3, 1.0]
+arm_networks = 24
+dedicated_sizes = [16, 60, 128, 256, 512]
 dedicated_repeats = 10
 
 # %% tags=["hide-input"]
 from bnlib.parameters import check, folder_name, integer, integers, number, numbers, one_of
-from bnlib.training_survey import scheduler_address
+from bnlib.sweeps import address
 
 parameters = check(
     globals(),
-    scheduler=scheduler_address,
+    scheduler=address,
     data=one_of("digits", "mnist", "fashion_mnist", "cifar10"),
     data_folder=folder_name,
     samples=integer(minimum=64),
@@ -106,6 +106,8 @@ parameters = check(
 # %% tags=["hide-input"]
 from dataclasses import replace
 
+import torch
+
 from bnlib import figures, records, training_figures
 from bnlib import training_survey as survey
 from bnlib.dedicated import dedicated_rows
@@ -133,6 +135,7 @@ images = {"data": parameters.data, "data_folder": parameters.data_folder}
 # Two kinds of task. *Digits*: ten classes, cross entropy. *Gaussian labels*: Gaussian inputs in 64 dimensions with ten Gaussian numbers each to be predicted, half the mean squared error; there is nothing to learn but
 # the numbers themselves. Two kinds of batches, with the same networks and the same measured batch: *fixed*, every step on the measured batch, and *resampled*,
 # mini-batches from a training set that contains it. Everything is measured on the measured batch, network by network, so that all comparisons are paired.
+# The networks of a row share one training set: the intervals on this page are over weights, batches and orders, given that set, and speak of this task and not of tasks in general.
 #
 # Each configuration is a small named spec. A line in this list is one more configuration; the sweep runs over all cores or on the cluster named by `scheduler`, keeps each
 # result by the content of its spec and of the program, and goes on where it was interrupted.
@@ -172,7 +175,10 @@ tasks = [parameters.data, "gaussian"]
 mains = [f"{task}, fixed" for task in tasks]
 both = mains + [f"{task}, resampled" for task in tasks]
 few = 10
-run.record("survival", [survey.survival_row(one) | {"main": one["name"] in mains} for one in cells])
+run.record(
+    "survival",
+    [survey.survival_row(one) | {"main": one["name"] in mains, "both": one["name"] in both} for one in cells],
+)
 run.record(
     "survival_few", [survey.survival_row(survey.cell(cells, name), few) | {"main": name in mains} for name in both]
 )
@@ -184,10 +190,15 @@ run.record("trained_networks", sum(one["networks"] for one in cells))
 rows = run.values["survival"]
 run.glue("started", "[r['started'] for r in survival if r['main']][0]")
 for label, index in (("digits", 0), ("gaussian", 1)):
-    run.glue(f"kept-{label}", f"[r['kept'] for r in survival if r['main']][{index}]")
-    run.glue(f"same-{label}", f"[r['same'] for r in survival if r['main']][{index}]")
-    run.glue(f"few-kept-{label}", f"[r['kept'] for r in survival_few if r['main']][{index}]")
-    run.glue(f"few-same-{label}", f"[r['same'] for r in survival_few if r['main']][{index}]")
+    for name, wanted in ((label, "r['main']"), (f"{label}-resampled", "r['both'] and not r['main']")):
+        for key in ("kept", "same"):
+            run.glue(f"{key}-{name}", f"[r['{key}'] for r in survival if {wanted}][{index}]")
+    for name, wanted in ((label, "r['main']"), (f"{label}-resampled", "not r['main']")):
+        for key in ("kept", "same"):
+            run.glue(f"few-{key}-{name}", f"[r['{key}'] for r in survival_few if {wanted}][{index}]")
+resampled_rows = f"courses['{both[2]}']"
+run.glue("resampled-loss-start", f"{resampled_rows}[0]['loss']")
+run.glue("resampled-loss-end", f"{resampled_rows}[-1]['loss']", optional=True)
 run.glue("diverged-networks", "diverged_networks")
 run.glue("diverged-runs", "diverged_runs")
 run.glue("trained-networks", "trained_networks")
@@ -196,30 +207,35 @@ run.glue("networks", "[r['networks'] for r in survival if r['main']][0]")
 # %% [markdown]
 # ## Does it survive, and is it the same sample?
 
-# %% mystnb={"figure": {"caption": "Networks that start with an outlier on their batch, trained on that batch alone: share that has an outlier after so many steps, and share in which it is the same sample as at the start, with exact 95 percent intervals. Dotted: one over the batch size, a sample picked at random. Above: images; below: Gaussian labels.", "name": "fig-10-survival"}, "image": {"alt": "Two panels over the number of steps on a logarithmic axis, each with two curves with bands, for an outlier and for the same outlier, and a dotted line for chance."}} tags=["hide-input"]
-figure, axes = figures.new_figure(rows=2, height=2.8)
-for panel, name in zip(axes[:, 0], mains, strict=True):
-    training_figures.survival(panel, survey.cell(cells, name), name)
+# %% mystnb={"figure": {"caption": "Networks that start with an outlier on their batch, trained on that batch alone: share that has an outlier after so many steps, and share in which it is the same sample as at the start, with exact 95 percent intervals; and the latter share when the same networks are trained on resampled batches. Dotted: one over the batch size, a sample picked at random. Above: images; below: Gaussian labels.", "name": "fig-10-survival"}, "image": {"alt": "Two panels over the number of steps on a logarithmic axis, each with three curves with bands, for an outlier, for the same outlier and for the same outlier under resampled batches, and a dotted line for chance."}} tags=["hide-input"]
+figure, axes = figures.new_figure(rows=2, height=3.1)
+for panel, task in zip(axes[:, 0], tasks, strict=True):
+    fixed, resampled = (survey.cell(cells, f"{task}, {batches}") for batches in ("fixed", "resampled"))
+    training_figures.survival(panel, fixed, task, resampled)
 figures.show(figure)
 
 # %% [markdown]
-# After {glue:text}`few-steps` steps, of {glue:text}`started` networks {glue:text}`few-kept-digits` (digits) and {glue:text}`few-kept-gaussian` (Gaussian) have an outlier, {glue:text}`few-same-digits` and
-# {glue:text}`few-same-gaussian` the same one. The review asks for the identity after some steps; we read *some* as ten, and decide it by the exact interval of the share against one half.
+# After {glue:text}`few-steps` steps on the measured batch, of {glue:text}`started` networks {glue:text}`few-kept-digits` (digits) and {glue:text}`few-kept-gaussian` (Gaussian) have an outlier, {glue:text}`few-same-digits` and
+# {glue:text}`few-same-gaussian` the same one; on resampled batches {glue:text}`few-kept-digits-resampled` and {glue:text}`few-kept-gaussian-resampled`, the same {glue:text}`few-same-digits-resampled` and {glue:text}`few-same-gaussian-resampled`.
+# The review asks for the identity after *a few* steps; we read ten, and decide by the exact interval of the share against one half. At the end of the run on one batch
+# it is the same in {glue:text}`same-digits` and {glue:text}`same-gaussian`.
 #
 # ### The gradient, or any change?
 #
-# One step changes the weights by a fraction of their norm that stands in the table. Is the outlier's identity simply fragile? The control adds to every weight matrix Gaussian noise of
-# exactly the norm by which training changed that matrix.
+# One step changes the weights by a fraction of their norm that stands in the table. Is the outlier's identity simply fragile? Networks were taken *because* they have an outlier, so that some will lose it under
+# any change. The control adds to every weight matrix Gaussian noise of exactly the norm by which training changed that matrix. Compare, too, a step on the measured batch with one on another batch.
 
 # %% tags=["hide-input"]
 run.record("few_steps", few)
 run.glue("few-steps", "few_steps")
-control = survey.control_rows([survey.cell(cells, name) for name in mains])
+control = [
+    row | {"main": row["name"] in mains} for row in survey.control_rows([survey.cell(cells, name) for name in both])
+]
 run.record("control", control)
 figures.table(
     [
         [
-            r["data"],
+            r["name"],
             r["time"],
             r["relative_change"],
             r["started"],
@@ -232,7 +248,7 @@ figures.table(
         for r in control
     ],
     header=[
-        "data",
+        "data and batches",
         "after the ... step",
         "change of the weights / their norm",
         "networks",
@@ -248,23 +264,25 @@ run.judge(
     "review-survives-training",
     "essay-persists-in-training",
     "outlier-persists-on-images",
+    "another-outlier-at-the-end",
     "same-outlier-above-chance",
     "gradient-steps-are-not-noise",
 )
 
 # %% [markdown]
-# Whether a gradient is worse than noise is {glue:text}`verdict-gradient-steps-are-not-noise`. A reason why it might be: noise in different layers is independent and its effects add like a random walk, while the changes of one step all serve the same samples, and
+# That training on one batch moves the outlier more than noise of the same size does is {glue:text}`verdict-gradient-steps-are-not-noise`. A reason why it might be: noise in different layers is independent and its effects add like a random walk, while the changes of one step all serve the same samples, and
 # add up in the same sense over the depth. An explanation that predicts the numbers is not known to us.
 #
 # ## The cluster's residual angle, and the loss
 #
-# At infinite width the cluster does not collapse to a point: its samples keep an angle of about $3\pi/n$ (chapter 7), {glue:text}`cluster-theory:.1f`° at this batch size; narrow networks fluctuate around it. *Survives* means here: the
-# median stays within a factor of two of what it was.
+# At infinite width the cluster does not collapse to a point: its samples keep an angle of about $3\pi/n$ (chapter 7), {glue:text}`cluster-theory:.1f`° at this batch size; at this width the median at the start is {glue:text}`cluster-start:.1f`° (digits). *Survives* means here: in networks that keep an
+# outlier, the median paired change stays above minus one half and below the whole of what the median was.
 
 # %% mystnb={"figure": {"caption": "Along training, networks that start with an outlier: median angle within the cluster (above) and loss on the measured batch, logarithmic (below); bands are 95 percent intervals of the medians. Compare fixed with resampled batches.", "name": "fig-10-course"}, "image": {"alt": "Two panels over the number of steps with four curves each: images and Gaussian labels, fixed and resampled batches. The upper one has angles in degrees, the lower one losses."}} tags=["hide-input"]
 state = outlier_state(parameters.batch_size)
 run.record("cluster_theory_deg", None if state is None else state.cluster_angle * 57.29577951308232)
 run.glue("cluster-theory", "cluster_theory_deg", optional=True)
+run.glue("cluster-start", "[r['start_cluster_deg'] for r in survival if r['main']][0]")
 figure, axes = figures.new_figure(rows=2, height=3.0)
 courses = [(name, survey.cell(cells, name)) for name in both]
 training_figures.along_training(axes[0, 0], courses, "cluster_deg", "angle within the cluster (degrees)")
@@ -280,7 +298,7 @@ run.judge("cluster-angle-survives")
 #
 # The other stages: *RS only* is rescaling by the root mean square (by the standard deviation, without recentering, angles go to zero with depth, chapter 3); *batch norm* is all of it, with a learned gain and shift as PyTorch has them; *NL* is neither.
 # The networks of a row with other stages have the *same* weights and batches as the first row's (their choice was made with recentering alone), so what differs is the stages. Batch sizes and depths are compared at the slowest
-# rate. A network whose loss became infinite or NaN ends there, is counted in the column *NaN*, and counts as having lost its outlier; {glue:text}`diverged-networks` of {glue:text}`trained-networks` networks did, in {glue:text}`diverged-runs` of the rows.
+# rate. A rule that asks whether one of many rows falls short takes intervals of 99.8 percent. A network whose loss became infinite or NaN ends there, is counted in the column *NaN*, and counts as having lost its outlier, but for the claim over all rates, sizes and depths, which leaves it out; {glue:text}`diverged-networks` of {glue:text}`trained-networks` networks did, in {glue:text}`diverged-runs` of the rows.
 
 # %% tags=["hide-input"]
 figures.table(
@@ -328,9 +346,9 @@ run.judge(
 )
 
 # %% [markdown]
-# ## A property of the batch: new companions
+# ## A property of the batch? New companions
 #
-# A sample has no geometry of its own in these networks: every layer subtracts the mean of the batch. So exchange its companions. From each network's batch the outlier is kept and $1$, $n/2$ or all $n-1$ companions are replaced
+# Every layer subtracts the mean of the batch, so that no sample has a geometry of its own. How much is then the sample's, and how much the batch's? Exchange its companions. From each network's batch the outlier is kept and $1$, $n/2$ or all $n-1$ companions are replaced
 # by other samples of the training set; or the outlier itself is replaced, and somebody may take its seat.
 
 # %% mystnb={"figure": {"caption": "Share of cases in which the outlier of a network's batch is still the outlier when so many of its companions are replaced, training mode; two standard errors over networks. Compare before with after training, on one batch and on resampled ones. Above: images; below: Gaussian labels.", "name": "fig-10-companions"}, "image": {"alt": "Two panels over the number of replaced companions, one curve with error bars each for before training, after training on fixed batches and after training on resampled batches."}} tags=["hide-input"]
@@ -522,7 +540,7 @@ run.judge("neural-collapse-in-training", "essay-neural-collapse", "batch-norm-ne
 # %% [markdown]
 # ## Dedicated neurons
 #
-# The review reports an initialization that gives every sample a neuron of its own. How the paper builds it is not at hand; ours: with the centered samples $c_i$ as rows of $C$, neuron $i$ has the direction $(C^{\mathsf T}C)^+c_i$ and a threshold half-way between its sample's score and the next.
+# The review reports an initialization that gives every sample a neuron of its own. Images span {glue:text}`dimension` dimensions here (of {glue:text}`pixels` pixels some never vary). How the paper builds it is not at hand; ours: with the centered samples $c_i$ as rows of $C$, neuron $i$ has the direction $(C^{\mathsf T}C)^+c_i$ and a threshold half-way between its sample's score and the next.
 #
 # ```{prf:proposition} When every sample can have its own neuron
 # :label: prop-10-dedicated
@@ -537,19 +555,24 @@ run.judge("neural-collapse-in-training", "essay-neural-collapse", "batch-norm-ne
 # %% mystnb={"figure": {"caption": "Dedicated neurons in the first layer, means over random training sets. Above: share of samples on which no neuron is active, for training samples and for samples that the layer was not built from, with as many neurons as samples and with a fixed number. Below: share of active neurons and mean cosine between the first representations, against a layer with He's weights. Follow the curves past the dimension of the input.", "name": "fig-10-dedicated"}, "image": {"alt": "Two panels over the number of training samples on a logarithmic axis. The upper one has four curves of shares of silent samples, the lower one four curves of activity and cosine on a logarithmic axis."}} tags=["hide-input"]
 generator = run.generator("dedicated")
 pool = training_set(
-    parameters.data, max(1500, parameters.dedicated_sizes[-1] + 400), generator=generator, folder=parameters.data_folder
+    parameters.data,
+    max(1500, 2 * max(parameters.dedicated_sizes) + 400),
+    generator=generator,
+    folder=parameters.data_folder,
 )
-most = max(parameters.dedicated_sizes)
 dedicated = dedicated_rows(
-    pool.x[:most],
+    pool.x[400:],
     parameters.dedicated_sizes,
     [None, parameters.width],
-    pool.x[most:],
+    pool.x[:400],
     repeats=parameters.dedicated_repeats,
     generator=generator,
 )
 run.record("dedicated", dedicated)
-run.record("dimension", pool.x.shape[1])
+run.record("pixels", pool.x.shape[1])
+run.record("dimension", int(torch.linalg.matrix_rank(pool.x.double())))
+run.glue("pixels", "pixels")
+run.glue("dimension", "dimension")
 figure, axes = figures.new_figure(rows=2, height=3.1)
 training_figures.dedicated(axes[:, 0], dedicated)
 figures.show(figure)
@@ -583,7 +606,7 @@ figures.table(
         "silent held-out samples",
         "standard error",
     ],
-    caption=f"First representations of dedicated neurons, means over {parameters.dedicated_repeats} random training sets; input dimension {pool.x.shape[1]}.",
+    caption=f"First representations of dedicated neurons, means over {parameters.dedicated_repeats} random training sets out of one pool; the samples span {run.values['dimension']} dimensions.",
 )
 run.judge("review-dedicated-neurons", "dedicated-silent-on-others")
 
@@ -604,8 +627,8 @@ run.judge("review-dedicated-neurons", "dedicated-silent-on-others")
 # A network of few layers is too shallow to reach the outlier state. So the first layer is the affine map of least norm that takes the reference batch to where two hundred recentered random layers take it: for affinely independent samples this is exact,
 # and since the target is not negative the ReLU leaves it alone. From there on the recentered layers keep the state, which is stable (chapter 7). The price: one pass through random layers and one pseudo-inverse, once; nothing per step.
 #
-# Five ways to start, the same data and order, each with its best learning rate of a common grid (chosen on networks of its own): *He*; *batch norm*; *recentering*; *dedicated neurons* in the first layer and He's weights above; *cluster and outlier*. Only the second and the third normalize in
-# training. Time is the number of steps until the accuracy on training samples, in batches and in training mode, is {glue:text}`target:.0%`. The reference batch, like a mini-batch, has {glue:text}`arm-batch` samples: data sets of more outgrow it, and those of more than {glue:text}`arm-width` outgrow the layer of dedicated neurons.
+# Five ways to start, the same data and order, each with its best learning rate of a common grid (chosen on networks of its own): *He*; *batch norm*; *recentering*; *dedicated neurons* in the first layer, on the scale that He's layer has, and He's weights above (their scale is free; too small a one would be an unfair start); *cluster and outlier*. Only the second and the third normalize in
+# training. All networks of a size share one training set, and differ in weights, order and reference batch. Time is the number of steps until the accuracy on training samples, in batches and in training mode, is {glue:text}`target:.0%`. The reference batch, like a mini-batch, has {glue:text}`arm-batch` samples: data sets of more outgrow it, and those of more than {glue:text}`arm-width` outgrow the layer of dedicated neurons, which has none left for the rest. (The smallest set does not outgrow it: that is the control.)
 
 # %%
 arm = ArmSpec(
@@ -708,6 +731,7 @@ run.judge(
     "imposed-on-the-reference-batch",
     "imposed-not-on-others",
     "essay-imposed-initialization",
+    "imposed-outgrown",
     "imposed-against-batch-norm",
     "dedicated-outgrown",
 )
@@ -715,8 +739,9 @@ run.judge(
 # %% [markdown]
 # ## What is known, what is open
 #
-# Proved here: the two modes agree on a batch that is trained on alone, frozen recentering is recentering on its reference batch, dedicated neurons are orthogonal up to $d+1$ samples, and the mean cosine of class means is no evidence. Measured, at this size and with plain SGD: everything about training.
-# Open: why gradient steps move the outlier more than noise of the same size does, and by what mechanism a property of the batch becomes one of the sample; whether either depends on width, where only one was run; other optimizers, momentum and weight decay; long training on resampled batches, where a network of this depth learns little in so many steps.
+# Proved here: the two modes agree on a batch that is trained on alone, frozen recentering is recentering on its reference batch, dedicated neurons are orthogonal for affinely independent samples, and the mean cosine of class means is no evidence. Measured, at this size and with plain SGD: everything about training.
+# Open: how a gradient step moves the outlier, against noise of the same size ({glue:text}`verdict-gradient-steps-are-not-noise`), and by what mechanism training makes it a property of the sample ({glue:text}`verdict-training-makes-it-the-samples`); whether either depends on width, where only one was run; other optimizers, momentum and weight decay; and long training
+# on resampled batches, where in these runs the median loss on digits went from {glue:text}`resampled-loss-start:.2f` to {glue:text}`resampled-loss-end:.2f` only.
 #
 # ## Exercises
 #
@@ -765,12 +790,12 @@ run.judge(
 # ```{solution} ex-10-line
 # :label: sol-10-line
 # :class: dropdown
-# (a) `papermill notebooks/10_training.ipynb out.ipynb -p steps 2000`; what has the same spec as before is read back. The table of seats decides; at the laptop's number of steps the loss of resampled training has hardly fallen, so nothing much could be learned. (b) Each layer multiplies the scale by about 0.38 of what it should, $\sqrt{(1/3)/(2\alpha)}$, so after 48 layers the signal has lost some twenty orders of magnitude; the angles, and the outlier, are the same as before, but the gradients of all hidden layers are as small, and only the biases of the output learn.
+# (a) `papermill notebooks/10_training.ipynb out.ipynb -p steps 2000`; what has the same spec as before is read back. The table of seats decides; look first at the loss of resampled training, which at the laptop's number of steps ends at {glue:text}`resampled-loss-end:.2f` (digits): what was not learned cannot have become the sample's. (b) Each layer multiplies the scale by about 0.38 of what it should, $\sqrt{(1/3)/(2\alpha)}$, so after 48 layers the signal has lost some twenty orders of magnitude; angles, and outliers, are those of uniform instead of Gaussian weights, but the gradients of all hidden layers are as small, and only the biases of the output learn.
 # ```
 #
 # ```{exercise} From the batch to the sample
 # :label: ex-10-open
-# *Open.* Before training the outlier belongs to the batch, and {numref}`fig-10-companions` shows what it is after training on a fixed batch. Find a mechanism that predicts the curve. For instance: which part of the first layers' change makes the sample's own pre-activations large, whatever mean is subtracted?
+# *Open.* That before training the outlier belongs to the batch is {glue:text}`verdict-outlier-belongs-to-the-batch`, and {numref}`fig-10-companions` shows what it is after training on a fixed batch. Find a mechanism that predicts the curve. For instance: which part of the first layers' change makes the sample's own pre-activations large, whatever mean is subtracted?
 # ```
 #
 # ```{admonition} Hint
