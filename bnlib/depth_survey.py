@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 from jaxtyping import Float
+from scipy.stats import mannwhitneyu
 from torch import Tensor
 
 from bnlib.trainability import Outcome, Setting
@@ -220,7 +221,8 @@ def chosen_epsilon(
 
     Returns:
         "tried", rows with "fraction", "accuracy" and "accuracies" of the choice; the chosen "fraction" and "epsilon";
-        "base" and "raised", see `bnlib.trainability_survey.summary`, of the new networks; "depth" and "activation".
+        "base" and "raised", see `bnlib.trainability_survey.summary`, of the new networks; "depth" and "activation";
+        "p", of the one-sided rank test (Mann and Whitney, exact without ties) that the raised epsilon is no better.
 
     Example:
         >>> import torch
@@ -242,6 +244,8 @@ def chosen_epsilon(
 
     tried = [{"fraction": fraction, **trained(fraction * critical, 2, "choice")} for fraction in fractions]
     best = max(tried, key=lambda row: row["accuracy"])["fraction"]
+    base, raised = trained(setting.epsilon, networks, "test"), trained(best * critical, networks, "test")
+    ranked = [[value or 0.0 for value in one["accuracies"]] for one in (raised, base)]
     return {
         "activation": setting.activation,
         "shift": setting.shift,
@@ -249,8 +253,9 @@ def chosen_epsilon(
         "tried": tried,
         "fraction": best,
         "epsilon": best * critical,
-        "base": trained(setting.epsilon, networks, "test"),
-        "raised": trained(best * critical, networks, "test"),
+        "base": base,
+        "raised": raised,
+        "p": float(mannwhitneyu(*ranked, alternative="greater").pvalue),
     }
 
 

@@ -113,6 +113,8 @@ def test_the_choice_is_judged_on_new_networks():
     assert found["epsilon"] == 2 * found["fraction"]
     tried = next(row for row in found["tried"] if row["fraction"] == found["fraction"])
     assert tried["accuracies"] != found["raised"]["accuracies"][:2]
+    wins = sum(a > b for a in found["raised"]["accuracies"] for b in found["base"]["accuracies"])
+    assert (found["p"] < 0.1) == (wins > 8)  # of 9: all of one kind above all of the other has p = 1 / 20
 
 
 def test_search_stops_below_the_mark():
