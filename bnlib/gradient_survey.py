@@ -332,7 +332,7 @@ def median_largest(freedom: Sequence[float | int]) -> float:
 
     Example:
         >>> round(median_largest([math.inf] * 20), 2), round(median_largest([15] * 20), 2)
-        (2.12, 2.37)
+        (2.12, 2.33)
     """
     if not freedom:
         raise ValueError("freedom must hold one number a score, got none.")
