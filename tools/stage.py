@@ -4,6 +4,7 @@ python -m tools.stage --results build/results --executed build/executed --site b
 """
 
 import argparse
+import ast
 import base64
 import importlib.util
 import json
@@ -84,6 +85,32 @@ def point_to_claims_page(notebook: dict[str, Any]) -> dict[str, Any]:
     return notebook
 
 
+def unmeasured(notebook: dict[str, Any]) -> set[str]:
+    """The keys that a chapter glues only where there is something to tell, and that this run has not glued.
+
+    A key that is not marked as optional is left alone: that it is missing is an error, and Jupyter Book says so.
+    """
+    code = "\n".join("".join(cell["source"]) for cell in notebook["cells"] if cell["cell_type"] == "code")
+    calls = (node for node in ast.walk(ast.parse(code)) if isinstance(node, ast.Call) and node.args)
+    optional = {
+        call.args[0].value
+        for call in calls
+        if isinstance(call.func, ast.Attribute)
+        and call.func.attr == "glue"
+        and isinstance(call.args[0], ast.Constant)
+        and any(keyword.arg == "optional" for keyword in call.keywords)
+    }
+    outputs = (output for cell in notebook["cells"] for output in cell.get("outputs", []))
+    return optional - {output.get("metadata", {}).get("scrapbook", {}).get("name") for output in outputs}
+
+
+def tell_unmeasured(text: str, missing: set[str], page: str = "") -> str:
+    """Say `not measured` in place of each missing number; `page` is the chapter's path where another page asks."""
+    prefix = re.escape(f"{page}::") if page else ""
+    keys = "|".join(re.escape(key) for key in sorted(missing))
+    return re.sub(rf"\{{glue:text\}}`{prefix}(?:{keys})(?::[^`]*)?`", "*not measured*", text) if missing else text
+
+
 def wanted_figures(text: str) -> list[str]:
     """The figures that a prose page shows: `figures/<label>.png`, by the label that the figure has in its chapter."""
     return re.findall(r"^```\{figure\} figures/([\w-]+)\.png$", text, re.M)
@@ -122,8 +149,11 @@ def stage(results: Path, executed: Path, site: Path, *, names: list[str] | None 
     shutil.copy(BOOK / "references.bib", fresh / "book" / "references.bib")
     (fresh / "book" / "figures").mkdir()
     rows = verdict_rows(load_claims(), records)
+    missing = {name: unmeasured(notebook) for name, notebook in notebooks.items()}
     for path in sorted(BOOK.glob("*.md")):
         text = path.read_text()
+        for name, keys in missing.items():
+            text = tell_unmeasured(text, keys, f"../notebooks/{name}.ipynb")
         (fresh / "book" / path.name).write_text(fill(text, records, rows, path.name))
         for label in wanted_figures(text):
             (fresh / "book" / "figures" / f"{label}.png").write_bytes(figure_bytes(notebooks, label))
@@ -131,6 +161,9 @@ def stage(results: Path, executed: Path, site: Path, *, names: list[str] | None 
     (fresh / "book" / "claims.md").write_text(claims_page((BOOK / "claims.yml").read_text()))
     for name, notebook in notebooks.items():
         point_to_claims_page(notebook)
+        for cell in notebook["cells"]:
+            if cell["cell_type"] == "markdown":
+                cell["source"] = tell_unmeasured("".join(cell["source"]), missing[name])
         (fresh / "notebooks" / f"{name}.ipynb").write_text(json.dumps(notebook, indent=1, ensure_ascii=False))
     (fresh / "_config.yml").write_text(configuration((ROOT / "_config.yml").read_text(), REPOSITORY))
     shutil.copy(ROOT / "_toc.yml", fresh / "_toc.yml")

@@ -6,7 +6,15 @@ import pytest
 import yaml
 
 from tools.paths import ROOT, Refusal
-from tools.stage import configuration, figure_bytes, gather, point_to_claims_page, wanted_figures
+from tools.stage import (
+    configuration,
+    figure_bytes,
+    gather,
+    point_to_claims_page,
+    tell_unmeasured,
+    unmeasured,
+    wanted_figures,
+)
 
 from .chapters import executed, results
 
@@ -75,3 +83,17 @@ def test_a_claim_in_a_chapter_leads_to_its_entry():
     notebook = {"cells": [{"outputs": [{"data": {"text/html": [shown]}}, {"text": "x"}]}, {"source": ""}]}
     html = point_to_claims_page(notebook)["cells"][0]["outputs"][0]["data"]["text/html"]
     assert html == '<a href="../book/claims.html#a">a</a> and <code>../book/claims.yml#a</code>'
+
+
+def test_an_optional_number_that_was_not_measured_is_said_to_be_so():
+    source = 'run.glue("there", "x", optional=True)\nrun.glue("gone", "y", optional=True)\nrun.glue("needed", "z")\n'
+    outputs = [{"metadata": {"scrapbook": {"name": "there"}}}]
+    notebook = {"cells": [{"cell_type": "code", "source": [source], "outputs": outputs}]}
+    assert unmeasured(notebook) == {"gone"}
+    text = "{glue:text}`there:.2f` {glue:text}`gone:.0%` {glue:text}`gone` {glue:text}`gone-too:.1f`"
+    told = "{glue:text}`there:.2f` *not measured* *not measured* {glue:text}`gone-too:.1f`"
+    assert tell_unmeasured(text, {"gone"}) == told
+    assert tell_unmeasured(text, set()) == text
+    page = "{glue:text}`../notebooks/01_tiny.ipynb::gone:.0%` {glue:text}`../notebooks/02_tiny.ipynb::gone:.0%`"
+    told = "*not measured* {glue:text}`../notebooks/02_tiny.ipynb::gone:.0%`"
+    assert tell_unmeasured(page, {"gone"}, "../notebooks/01_tiny.ipynb") == told
