@@ -87,8 +87,9 @@ def power_of_scale(
 
     Returns:
         "depths" (None where accuracy does not cross the mark), "slope" of log depth over log scale by least squares
-        (None if one is missing), and its "error", None where fewer than half the samples have all depths; 1 is
-        proportionality, 0 a depth that does not know the scale.
+        (None if one is missing; 1 is proportionality, 0 a depth that does not know the scale); "bootstrap", its
+        standard error over networks, None where fewer than half the samples have all depths; "scatter", its standard
+        error from the depths' scatter about the line; and "error", the larger of the two.
 
     Raises:
         ValueError: fewer than three scales, or of another number than the searches.
@@ -123,10 +124,18 @@ def power_of_scale(
     drawn = [value for value in (slope(depths_of(True)) for _ in range(samples)) if value is not None]
     m = min(len(one) for table in tables for one in table)
     known = found is not None and m > 1 and len(drawn) >= samples / 2
+    bootstrap = float(np.std(drawn)) * math.sqrt(m / (m - 1)) if known else None
+    scatter = None
+    if found is not None:
+        x, y = np.log(scales), np.log(np.array(depths, dtype=float))
+        rest = y - y.mean() - found * (x - x.mean())
+        scatter = math.sqrt((rest @ rest) / (len(x) - 2) / ((x - x.mean()) @ (x - x.mean())))
     return {
         "depths": depths,
         "slope": found,
-        "error": float(np.std(drawn)) * math.sqrt(m / (m - 1)) if known else None,
+        "bootstrap": bootstrap,
+        "scatter": scatter,
+        "error": None if bootstrap is None or scatter is None else max(bootstrap, scatter),
     }
 
 

@@ -94,8 +94,8 @@ map_batch_sizes = [4, 8, 16, 64]
 map_seeds = 3
 map_steps = 100
 map_width = 64
-scale_activations = ["leaky -0.5", "leaky -0.25", "leaky 0.25"]
-scale_depths = [4, 8, 16, 24, 40, 64, 96]
+scale_activations = ["leaky -0.5", "leaky -0.25", "leaky 0.25", "leaky 0.4"]
+scale_depths = [4, 8, 16, 24, 40, 64, 96, 144]
 great_depth = 64
 great_batch_sizes = [16, 64]
 great_samples = 6400
@@ -1207,8 +1207,8 @@ run.judge("depth-scale-literal")
 # %% [markdown]
 # Of {glue:text}`trained` networks {glue:text}`diverged` ended with a loss that is not a number.
 #
-# **Proportional?** Batches of different size see different amounts of data, and their scales span a factor of less than three. A cleaner test varies $\xi$ by the activation, at one batch size: leaky ReLU with the slopes $-\frac12$, $-\frac14$, 0 and $\frac14$ for negative entries. Then data, steps and batches are
-# the same for all, and so may be the mark: the trainable depth is where accuracy falls through one half. Depths are searched upwards until every network is below it. The slope of log depth over $\log\xi$ is 1 for proportionality and 0 if depth does not know $\xi$; its error is a bootstrap over networks.
+# **Proportional?** Batches of different size see different amounts of data, and their scales span a factor of less than three. A cleaner test varies $\xi$ by the activation, at one batch size: leaky ReLU with slopes for negative entries from $-0.5$ to $0.4$. Then data, steps and batches are
+# the same for all, and so may be the mark: the trainable depth is where accuracy falls through one half. Depths are searched upwards until every network is below it. The slope of log depth over $\log\xi$ is 1 for proportionality and 0 if depth does not know $\xi$; its error is the larger of a bootstrap over networks and of what the scatter about the line says. As a control, the shallowest networks of every activation must learn (accuracy above 0.8).
 
 # %% tags=["hide-input"]
 n = max(parameters.map_batch_sizes)
@@ -1233,10 +1233,18 @@ for optimizer, setting in settings.items():
     )
     stream = gradient_survey.numpy_stream(run.generator("scale", optimizer))
     found = depth_survey.power_of_scale(scale_values, searches, stream)
-    scale_rows.append({"optimizer": optimizer, "slope": found["slope"], "error": found["error"]})
+    scale_rows.append(
+        {"optimizer": optimizer, **{key: found[key] for key in ("slope", "bootstrap", "scatter", "error")}}
+    )
     scale_points += [
-        {"optimizer": optimizer, "activation": name, "scale": scale, "depth": depth}
-        for name, scale, depth in zip(names, scale_values, found["depths"], strict=True)
+        {
+            "optimizer": optimizer,
+            "activation": name,
+            "scale": scale,
+            "depth": depth,
+            "shallow": sum(value or 0.0 for value in search["accuracies"][0]) / len(search["accuracies"][0]),
+        }
+        for name, scale, depth, search in zip(names, scale_values, found["depths"], searches, strict=True)
     ]
 run.record("scale_rows", scale_rows)
 run.record("scale_points", scale_points)
@@ -1249,19 +1257,20 @@ figures.table(
             row["scale"],
             row["depth"],
             None if row["depth"] is None else row["depth"] / row["scale"],
+            row["shallow"],
         ]
         for row in scale_points
     ],
-    header=["optimizer", "activation", "ξ = 1/log λ", "trainable depth", "ratio"],
+    header=["optimizer", "activation", "ξ = 1/log λ", "trainable depth", "ratio", "accuracy of the shallowest"],
     caption=f"Depth at which accuracy falls through one half, at batch size {n}, {parameters.map_steps} steps, {parameters.map_seeds} networks at each depth tried.",
 )
 figures.table(
-    [[row["optimizer"], row["slope"], row["error"]] for row in scale_rows],
-    header=["optimizer", "slope of log depth over log ξ", "s.e."],
+    [[row["optimizer"], row["slope"], row["bootstrap"], row["scatter"]] for row in scale_rows],
+    header=["optimizer", "slope of log depth over log ξ", "s.e., bootstrap", "s.e., scatter"],
     caption="Proportionality is a slope of 1.",
 )
 
-# %% mystnb={"figure": {"caption": "Trainable depth over the predicted scale, both logarithmic: one mark an activation and optimizer. Dotted: proportional to the scale, through the middle of each optimizer's marks. Compare the marks with the dotted slope.", "name": "fig-09-scale"}, "image": {"alt": "Two rows of four marks on logarithmic axes with dotted lines of slope one."}} tags=["hide-input"]
+# %% mystnb={"figure": {"caption": "Trainable depth over the predicted scale, both logarithmic: one mark an activation and optimizer. Dotted: proportional to the scale, through the middle of each optimizer's marks. Compare the marks with the dotted slope.", "name": "fig-09-scale"}, "image": {"alt": "Two series of marks on logarithmic axes with dotted lines of slope one."}} tags=["hide-input"]
 figure, axes = figures.new_figure(height=3.2)
 gradient_figures.depth_over_scale(axes[0, 0], scale_points)
 figures.show(figure)

@@ -49,14 +49,24 @@ def test_error_of_the_exponent(seed):
         for _ in range(60)
     ]
     spread = np.std([one["slope"] for one in repeated], ddof=1)
-    assert np.mean([one["error"] for one in repeated]) == pytest.approx(spread, rel=0.5)
+    assert np.mean([one["bootstrap"] for one in repeated]) == pytest.approx(spread, rel=0.5)
+
+
+def test_scatter_about_the_line_counts():
+    """Depths 1, 3, 1 at scales 1, e, e^2 (logarithms 0, log 3, 0): a flat line that fits badly."""
+    scales = [1.0, math.e, math.e**2]
+    searches = [{"depths": [d / 2, 3 * d / 2], "accuracies": [[1.0] * 2, [0.0] * 2]} for d in (1.0, 3.0, 1.0)]
+    found = depth_survey.power_of_scale(scales, searches, np.random.default_rng(0), samples=5)
+    assert found["slope"] == pytest.approx(0, abs=1e-12)
+    assert found["bootstrap"] == pytest.approx(0, abs=1e-12)
+    assert found["error"] == pytest.approx(math.log(3) * math.sqrt(2 / 3) / math.sqrt(2))
 
 
 def test_without_a_crossing_there_is_no_exponent():
     rng = np.random.default_rng(0)
     flat = {"depths": [2, 4], "accuracies": [[0.9, 0.9], [0.9, 0.9]]}
     found = depth_survey.power_of_scale([1.0, 2.0, 4.0], [flat] * 3, rng, samples=5)
-    assert found == {"depths": [None] * 3, "slope": None, "error": None}
+    assert found == {"depths": [None] * 3, "slope": None, "bootstrap": None, "scatter": None, "error": None}
     with pytest.raises(ValueError, match="scales must be at least 3, one for each search, got 2 for 2"):
         depth_survey.power_of_scale([1.0, 2.0], [flat] * 2, rng)
 
