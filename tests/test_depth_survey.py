@@ -53,9 +53,9 @@ def test_error_of_the_exponent(seed):
 
 
 def test_scatter_about_the_line_counts():
-    """Depths 1, 3, 1 at scales 1, e, e^2 (logarithms 0, log 3, 0): a flat line that fits badly."""
+    """Depths 2, 6, 2 at scales 1, e, e^2 (a bump of log 3): a flat line that fits badly."""
     scales = [1.0, math.e, math.e**2]
-    searches = [{"depths": [d / 2, 3 * d / 2], "accuracies": [[1.0] * 2, [0.0] * 2]} for d in (1.0, 3.0, 1.0)]
+    searches = [{"depths": [d // 2, 3 * d // 2], "accuracies": [[1.0] * 2, [0.0] * 2]} for d in (2, 6, 2)]
     found = depth_survey.power_of_scale(scales, searches, np.random.default_rng(0), samples=5)
     assert found["slope"] == pytest.approx(0, abs=1e-12)
     assert found["bootstrap"] == pytest.approx(0, abs=1e-12)
