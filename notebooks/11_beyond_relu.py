@@ -11,14 +11,14 @@
 #
 # :::{admonition} In short
 # :class: tip
-# **Question.** Recentering and ReLU drive a large batch to one outlier and a cluster; full batch norm keeps it symmetric; without either it collapses. Is that a property of ReLU,
+# **Question.** Recentering and ReLU drive a large batch to one outlier and a cluster; full batch norm keeps it symmetric (chapter 8 has exceptions); without either it collapses. Is that a property of ReLU,
 # of fully connected layers, of batch norm? The essay leaves convolutions, attention, normalization-free networks, GELU and Swish open.
 #
 # **Answer.** We run {glue:text}`cell-count` cells (an architecture, a batch size, a width) of {glue:text}`draw-count` draws each, and put every draw into a class by a rule fixed
 # beforehand. That recentering leads large batches to an outlier for *every* activation is {glue:text}`verdict-recentering-any-activation`; for the positively homogeneous ones it is
 # {glue:text}`verdict-recentering-homogeneous`, in convolutions {glue:text}`verdict-recentering-convolution`, in attention blocks {glue:text}`verdict-recentering-attention`. For GELU and SiLU the
-# weight variance decides ({glue:text}`verdict-variance-decides`). That rescaling keeps every batch symmetric is {glue:text}`verdict-rescaling-symmetric`, and where it does not, the
-# mean-field multiplier says so ({glue:text}`verdict-multiplier-above-one-leaves` above 1, {glue:text}`verdict-multiplier-below-one-stays` below). With layer norm or RMS norm there is no outlier: {glue:text}`verdict-sample-norm-no-outlier`. The infinite-width theory of this
+# weight variance decides ({glue:text}`verdict-variance-decides`). That rescaling keeps every batch symmetric is {glue:text}`verdict-rescaling-symmetric`; that batches leave the symmetric
+# state where the mean-field multiplier is above 1: {glue:text}`verdict-multiplier-above-one-leaves`; that they stay in it where it is below 1: {glue:text}`verdict-multiplier-below-one-stays`. With layer norm or RMS norm there is no outlier: {glue:text}`verdict-sample-norm-no-outlier`. The infinite-width theory of this
 # chapter names the class of the decided cells: {glue:text}`verdict-infinite-width-names-class`.
 #
 # **To take away:** [one table](#take-away-table), architecture × stages → geometry.
