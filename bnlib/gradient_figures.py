@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
 
 from bnlib.figures import COLORS, MARKERS, curves, heat_map, ink, line_style
 from bnlib.mean_field import linear_gradient_growth, relu_gradient_growth
@@ -295,6 +296,10 @@ def depth_over_scale(axes: Axes, points: Sequence[Mapping[str, Any]]) -> None:
         axes.plot(scales, [factor * scale for scale in scales], ":", color=COLORS[index], linewidth=1.2)
     axes.set_xscale("log")
     axes.set_yscale("log")
+    for axis in (axes.xaxis, axes.yaxis):  # plain numbers instead of powers of ten
+        axis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+        axis.set_major_formatter(StrMethodFormatter("{x:g}"))
+        axis.set_minor_formatter(NullFormatter())
     axes.set_xlabel(r"predicted scale $\xi = 1/\log\lambda$ (layers)")
     axes.set_ylabel("trainable depth (layers)")
     if axes.get_lines():
@@ -323,7 +328,9 @@ def epsilon_choice(axes: Axes, rows: Sequence[Mapping[str, Any]]) -> None:
         axes.errorbar(x, means, yerr=errors, **style, capsize=3, label=f"{name}, {row['depth']} layers")
     axes.set_xlabel(r"$\varepsilon/\varepsilon_c$")
     axes.set_ylabel("accuracy")
-    axes.legend()
+    axes.set_ylim(0, 1.35)  # room for the legend
+    axes.set_yticks([0, 0.25, 0.5, 0.75, 1])
+    axes.legend(loc="upper left")
 
 
 def jacobian_spectra(axes: Axes, rows: Sequence[Mapping[str, Any]]) -> None:
