@@ -10,13 +10,13 @@ from torch import Tensor
 
 from bnlib import geometry
 from bnlib.evaluation_mode import evaluation_outputs, evaluation_representations, population_statistics
+from bnlib.falsification_rules import Thresholds
 from bnlib.layers import Stages
 from bnlib.training import Network, forward, hidden_representations
 from bnlib.training_data import TrainingSet
 
-# As in chapter 6: nearly orthogonal to the mean of the others, and at least twice as long as the second.
-OUTLIER_ANGLE = math.radians(85)
-OUTLIER_RATIO = 2.0
+# Chapter 6's: nearly orthogonal to the mean of the others, and much longer than the second.
+THRESHOLDS = Thresholds()
 
 
 def is_outlier(angle: Float[Tensor, "*any"], ratio: Float[Tensor, "*any"]) -> Bool[Tensor, "*any"]:
@@ -30,7 +30,7 @@ def is_outlier(angle: Float[Tensor, "*any"], ratio: Float[Tensor, "*any"]) -> Bo
         >>> is_outlier(torch.tensor([1.5, 1.4]), torch.tensor([3.0, 3.0])).tolist()
         [True, False]
     """
-    return (angle >= OUTLIER_ANGLE) & (ratio >= OUTLIER_RATIO)
+    return (angle >= math.radians(THRESHOLDS.angle_deg)) & (ratio >= THRESHOLDS.top_over_second)
 
 
 def newcomers(

@@ -16,7 +16,14 @@ from scipy.stats import mannwhitneyu
 from torch import Tensor
 
 from bnlib.trainability import Outcome, Setting
-from bnlib.trainability_survey import Generator, summary, train_once, trainable_depth
+from bnlib.trainability_survey import (
+    Generator,
+    bootstrap_error,
+    redrawn_depth,
+    summary,
+    train_once,
+    trainable_depth,
+)
 
 
 def depth_search(
@@ -102,34 +109,22 @@ def power_of_scale(
     """
     if len(scales) < 3 or len(scales) != len(searches):
         raise ValueError(f"scales must be at least 3, one for each search, got {len(scales)} for {len(searches)}.")
-    tables = [[np.array([value or 0.0 for value in one]) for one in search["accuracies"]] for search in searches]
-
-    def depths_of(draw: bool) -> list[float | None]:
-        return [
-            trainable_depth(
-                search["depths"],
-                [float((generator.choice(one, len(one)) if draw else one).mean()) for one in table],
-                mark=mark,
-            )
-            for search, table in zip(searches, tables, strict=True)
-        ]
+    x = np.log(scales)
 
     def slope(depths: Sequence[float | None]) -> float | None:
-        if None in depths:
-            return None
-        return float(np.polyfit(np.log(scales), np.log(np.array(depths, dtype=float)), 1)[0])
+        return None if None in depths else float(np.polyfit(x, np.log(depths), 1)[0])
 
-    depths = depths_of(False)
+    means = [[float(np.mean([value or 0.0 for value in one])) for one in search["accuracies"]] for search in searches]
+    depths = [trainable_depth(search["depths"], mean, mark=mark) for search, mean in zip(searches, means, strict=True)]
     found = slope(depths)
-    drawn = [value for value in (slope(depths_of(True)) for _ in range(samples)) if value is not None]
-    m = min(len(one) for table in tables for one in table)
-    known = found is not None and m > 1 and len(drawn) >= samples / 2
-    bootstrap = float(np.std(drawn)) * math.sqrt(m / (m - 1)) if known else None
-    scatter = None
-    if found is not None:
-        x, y = np.log(scales), np.log(np.array(depths, dtype=float))
-        rest = y - y.mean() - found * (x - x.mean())
-        scatter = math.sqrt((rest @ rest) / (len(x) - 2) / ((x - x.mean()) @ (x - x.mean())))
+    drawn = [
+        slope([redrawn_depth(search["depths"], search["accuracies"], generator, mark) for search in searches])
+        for _ in range(samples)
+    ]
+    m = min(len(one) for search in searches for one in search["accuracies"])
+    known = [value for value in drawn if value is not None]
+    bootstrap = bootstrap_error(known, samples, m) if found is not None and m > 1 else None
+    scatter = None if found is None else math.sqrt(np.polyfit(x, np.log(depths), 1, cov=True)[1][0, 0])
     return {
         "depths": depths,
         "slope": found,

@@ -78,8 +78,29 @@ def paired_times(first: Sequence[float | int | None], second: Sequence[float | i
     pairs = [(math.inf if a is None else a, math.inf if b is None else b) for a, b in zip(first, second, strict=True)]
     sooner, later = sum(b < a for a, b in pairs), sum(b > a for a, b in pairs)
     told = sooner + later
-    p_value = float(binomtest(sooner, told, 0.5).pvalue) if told else 1.0
-    return {"sooner": sooner, "later": later, "ties": len(pairs) - told, "p_value": p_value}
+    return {"sooner": sooner, "later": later, "ties": len(pairs) - told, "p_value": sign_test(sooner, told)}
+
+
+def sign_test(hits: int, told: int) -> float:
+    """Two-sided p-value of the exact sign test.
+
+    Args:
+        hits: pairs that speak for one side.
+        told: pairs that speak for either side, at least `hits`; pairs that are tied do not count.
+
+    Returns:
+        The p-value, 1 where no pair speaks.
+
+    Raises:
+        ValueError: a negative number, or more hits than pairs.
+
+    Example:
+        >>> sign_test(2, 2), sign_test(0, 0)
+        (0.5, 1.0)
+    """
+    if not 0 <= hits <= told:
+        raise ValueError(f"hits is {hits} of {told} pairs; valid is a number from 0 to the number of pairs.")
+    return float(binomtest(hits, told, 0.5).pvalue) if told else 1.0
 
 
 def _known(value: float | int | None) -> bool:

@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 import torch
-from scipy.stats import binomtest
 
 from bnlib.data import LabeledData
+from bnlib.paired import sign_test
 from bnlib.trainability import (
     Outcome,
     Setting,
@@ -197,13 +197,49 @@ def trainable_depth_error(
     m = min(len(one) for one in accuracies)
     if m < 2:
         raise ValueError(f"accuracies must be of at least two networks at each depth, got {m}.")
+    found = [redrawn_depth(depths, accuracies, generator) for _ in range(samples)]
+    return bootstrap_error([one for one in found if one is not None], samples, m)
+
+
+def redrawn_depth(
+    depths: Sequence[int],
+    accuracies: Sequence[Sequence[float | None]],
+    generator: np.random.Generator,
+    mark: float | int | None = None,
+) -> float | None:
+    """`trainable_depth` of one bootstrap sample: at each depth networks are drawn anew from those that were trained.
+
+    Args:
+        depths: increasing.
+        accuracies: of the networks at each depth; None counts as 0.
+        generator: source of the randomness.
+        mark: as in `trainable_depth`.
+
+    Example:
+        >>> redrawn_depth([4, 8], [[0.9, 0.9], [0.1, 0.1]], np.random.default_rng(0), mark=0.5)
+        6.0
+    """
     tables = [np.array([value or 0.0 for value in one]) for one in accuracies]
-    found = [
-        trainable_depth(depths, [float(generator.choice(one, len(one)).mean()) for one in tables])
-        for _ in range(samples)
-    ]
-    kept = [one for one in found if one is not None]
-    return float(np.std(kept)) * math.sqrt(m / (m - 1)) if len(kept) >= samples / 2 else None
+    return trainable_depth(depths, [float(generator.choice(one, len(one)).mean()) for one in tables], mark=mark)
+
+
+def bootstrap_error(values: Sequence[float], samples: int, networks: int) -> float | None:
+    """Standard error from bootstrap samples of networks.
+
+    Args:
+        values: what the samples gave, those that gave something.
+        samples: how many there were.
+        networks: drawn in each of them, at least two.
+
+    Returns:
+        The spread, times sqrt(m / (m - 1)) for m networks, which the bootstrap of a mean leaves out; None where fewer
+        than half the samples gave a value.
+
+    Example:
+        >>> bootstrap_error([1.0, 3.0], 2, 2) == math.sqrt(2), bootstrap_error([1.0], 3, 2)
+        (True, None)
+    """
+    return float(np.std(values)) * math.sqrt(networks / (networks - 1)) if len(values) >= samples / 2 else None
 
 
 def plain_rows(
@@ -406,7 +442,7 @@ def sign_tests(rows: Sequence[dict[str, Any]], level: float | int = 0.05) -> lis
         >>> [row["direction"] for row in rows]
         [1, -1, 0]
     """
-    p = [binomtest(row["faster"], row["seeds"]).pvalue if row["seeds"] else 1.0 for row in rows]
+    p = [sign_test(row["faster"], row["seeds"]) for row in rows]
     adjusted, reached = [1.0] * len(rows), 0.0
     for place, index in enumerate(sorted(range(len(rows)), key=lambda index: p[index])):
         reached = max(reached, min(1.0, (len(rows) - place) * p[index]))
@@ -414,8 +450,8 @@ def sign_tests(rows: Sequence[dict[str, Any]], level: float | int = 0.05) -> lis
     return [
         {
             **row,
-            "p": float(one),
-            "holm": float(holm),
+            "p": one,
+            "holm": holm,
             "direction": 0 if holm > level else (1 if 2 * row["faster"] > row["seeds"] else -1),
         }
         for row, one, holm in zip(rows, p, adjusted, strict=True)

@@ -3,10 +3,8 @@
 from collections.abc import Sequence
 from typing import Any
 
-from scipy.stats import binomtest
-
 from bnlib.estimates import share_interval
-from bnlib.paired import paired_difference, paired_times
+from bnlib.paired import paired_difference, paired_times, sign_test
 
 Row = dict[str, Any]
 _STRICT = 0.001  # tail of an interval that is one of many: about twenty of them together miss with 2 percent a side
@@ -124,7 +122,7 @@ def control_rows(cells: Sequence[Row]) -> list[Row]:
             row: Row = {"name": one["name"], "data": one["data"], "time": time}
             row |= {key: change[key] for key in ("relative_change", "started", "only_noise", "only_trained")}
             told = change["only_noise"] + change["only_trained"]
-            row["p_value"] = float(binomtest(change["only_noise"], told, 0.5).pvalue) if told else 1.0
+            row["p_value"] = sign_test(change["only_noise"], told)
             for key, count in (("trained_same", change["trained_same"]), ("random_same", change["same"])):
                 row[key] = count / change["started"] if change["started"] else None
                 row[f"{key}_low"], row[f"{key}_high"] = share_interval(count, change["started"])

@@ -6,7 +6,7 @@ import statistics
 import numpy as np
 import pytest
 
-from bnlib.paired import paired_difference, paired_times
+from bnlib.paired import paired_difference, paired_times, sign_test
 
 
 def test_against_plain_statistics():
@@ -55,3 +55,14 @@ def test_errors():
         paired_difference([1.0, 2.0], [1.0])
     with pytest.raises(ValueError, match="second has 0 entries"):
         paired_times([1], [])
+
+
+def test_sign_test_is_the_binomial_tail_on_both_sides():
+    for told in (1, 5, 12):
+        for hits in range(told + 1):
+            tail = sum(math.comb(told, k) for k in range(min(hits, told - hits) + 1)) / 2**told
+            assert sign_test(hits, told) == pytest.approx(min(1.0, 2 * tail))
+    assert sign_test(0, 0) == 1.0
+    for hits in (-1, 3):
+        with pytest.raises(ValueError, match=f"hits is {hits} of 2 pairs; valid is a number from 0"):
+            sign_test(hits, 2)

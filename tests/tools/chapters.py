@@ -6,6 +6,14 @@ from pathlib import Path
 PICTURE = (
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAQAAAC1HAwCAAAAC0lEQVR42mNkYPhfDwAChwGA60e6kgAAAABJRU5ErkJggg=="  # one pixel
 )
+CLAIM = {
+    "id": "a",
+    "source": "ours",
+    "where": "here",
+    "statement": "x < y",
+    "notebook": "01_tiny",
+    "criterion": "x > 1",
+}
 HEAD = """# ---
 # jupyter:
 #   kernelspec:

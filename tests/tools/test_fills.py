@@ -6,16 +6,7 @@ from tools.fills import fill, modules_text
 from tools.paths import ROOT, Refusal
 from tools.verdict_pages import verdict_rows
 
-from .chapters import results
-
-CLAIM = {
-    "id": "a",
-    "source": "ours",
-    "where": "here",
-    "statement": "x < y",
-    "notebook": "01_tiny",
-    "criterion": "x > 1",
-}
+from .chapters import CLAIM, results
 
 
 def test_a_page_that_asks_for_nothing_known_is_refused():

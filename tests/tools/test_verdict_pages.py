@@ -4,16 +4,7 @@ from bnlib.records import load_claims
 from tools.paths import ROOT
 from tools.verdict_pages import claims_page, verdict_page, verdict_rows
 
-from .chapters import results
-
-CLAIM = {
-    "id": "a",
-    "source": "ours",
-    "where": "here",
-    "statement": "x < y",
-    "notebook": "01_tiny",
-    "criterion": "x > 1",
-}
+from .chapters import CLAIM, results
 
 
 def test_the_page_of_verdicts_shows_what_was_computed():
